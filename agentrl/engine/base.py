@@ -1,0 +1,95 @@
+"""Tokens in, tokens out; and how new weights reach a running engine."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from agentrl.messages import Message
+from agentrl.tool import ToolSpec
+from agentrl.trajectory.records import TokenSpan
+
+Finish = Literal["stop", "length"]
+KV = Literal["reuse", "recompute", "drain"]
+"""What a weight update does to requests in flight: keep their cache, rebuild it, or wait."""
+
+
+class Request(Struct, frozen=True):
+    """One reply to sample.
+
+    Attributes:
+        session: an episode; its turns go to the same replica and share a prefix.
+        tokens: the whole prompt.
+        seed: randomness is a function of (seed, position in the reply) alone, so a reply does not
+            depend on what else is in the batch or when it was asked for.
+        top_k: 0 switches it off.
+        salt: separates prefix caches; prefixes match only under an equal salt.
+    """
+
+    session: str
+    tokens: Sequence[int]
+    max_tokens: int
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    stop: tuple[int, ...] = ()
+    seed: int = 0
+    salt: str = ""
+
+
+class Generation(Struct, frozen=True):
+    """What was sampled: `tokens` ends with the stop token when `finish == "stop"`.
+
+    `logprobs` are natural logs of the distribution sampled from (after temperature, top-k and
+    top-p). `cached` counts prompt tokens whose KV was reused.
+    """
+
+    tokens: list[int]
+    logprobs: list[float]
+    versions: list[tuple[int, int]]
+    finish: Finish = "stop"
+    cached: int = 0
+
+
+class Weights(Struct, frozen=True):
+    """A published version: a folder with `model.safetensors`."""
+
+    version: int
+    path: Path
+
+
+class Engine(Protocol):
+    """Samples replies. Cancelling `generate` aborts it and frees what it held."""
+
+    async def generate(self, request: Request) -> Generation: ...
+    async def pause(self, kv: KV) -> None: ...
+    async def load(self, weights: Weights) -> None: ...
+    async def resume(self) -> None: ...
+
+
+class Counters(Protocol):
+    """Optional: running totals, e.g. `prefilled`, `cached`, `decoded` tokens."""
+
+    def counters(self) -> dict[str, float]: ...
+
+
+class Reply(Struct, frozen=True):
+    """A policy's answer: words, and the tokens they came from where there are any."""
+
+    message: Message
+    tokens: TokenSpan | None
+    finish: Finish = "stop"
+
+
+class Policy(Protocol):
+    """The agent's view of a model: a conversation in, one reply out.
+
+    `session` names the episode. `count` is the number of tokens of a rendered context.
+    """
+
+    async def respond(
+        self, context: Sequence[Message], tools: Sequence[ToolSpec], session: str
+    ) -> Reply: ...
+
+    def count(self, context: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> int: ...

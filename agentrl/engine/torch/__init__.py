@@ -1,0 +1,1 @@
+"""The embedded engine: plain torch, paged KV, continuous batching; CPU or CUDA."""

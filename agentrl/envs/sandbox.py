@@ -1,0 +1,109 @@
+"""A box to act in. Three verbs; anything more is an optional capability."""
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from agentrl.task import Task
+
+Cause = Literal["total", "no_output"]
+"""Which clock ended a command."""
+
+
+class Stream(Struct, frozen=True):
+    """What a command wrote: the first and last bytes, and how many between were dropped."""
+
+    head: bytes = b""
+    tail: bytes = b""
+    dropped: int = 0
+
+    @property
+    def data(self) -> bytes:
+        if not self.dropped:
+            return self.head + self.tail
+        return self.head + b"\n[... %d bytes dropped ...]\n" % self.dropped + self.tail
+
+    @property
+    def text(self) -> str:
+        """Decoded for reading; bytes that are not UTF-8 become U+FFFD."""
+        return self.data.decode("utf-8", "replace")
+
+
+class ExecResult(Struct, frozen=True):
+    """How a command ended. `code` is None when it was killed by us or its end is not known.
+
+    `timed_out` names the clock that ended it; `oom` and `limit` (`"memory"`, `"pids"`, `"disk"`,
+    `"output"`) which limit did; `dead` says the box itself is gone; `restarted` that a
+    persistent shell had to be started again, so its directory and variables are lost.
+    """
+
+    code: int | None
+    out: Stream = Stream()
+    err: Stream = Stream()
+    timed_out: Cause | None = None
+    oom: bool = False
+    limit: str | None = None
+    dead: bool = False
+    restarted: bool = False
+    seconds: float = 0.0
+
+
+class Sandbox(Protocol):
+    """A box. Paths are the box's own; relative ones start at the task's workdir.
+
+    `exec` runs one program from the workdir with empty stdin and never raises for what the
+    program does; `read` raises FileNotFoundError, IsADirectoryError or PermissionError like `open`.
+    """
+
+    async def exec(self, argv: Sequence[str], timeout_s: float = 60.0) -> ExecResult: ...
+    async def read(self, path: str) -> bytes: ...
+    async def write(self, path: str, data: bytes) -> None: ...
+
+
+class Shell(Protocol):
+    """Optional capability: a shell that lives as long as its box, so `cd` and `export` last."""
+
+    async def shell(self, command: str, timeout_s: float = 60.0) -> ExecResult: ...
+
+
+class Artifacts(Protocol):
+    """Optional capability: kill every process, then hand over the workdir's regular files.
+
+    Maps paths relative to the workdir to `(mode, bytes)`; a directory has `bytes` None. Links,
+    devices and files over the size cap are left out and named in `skipped`. The box is finished.
+    """
+
+    async def harvest(self) -> "Harvest": ...
+
+
+class Harvest(Struct, frozen=True):
+    """What an agent left in its workdir once all its processes were dead."""
+
+    files: dict[str, tuple[int, bytes | None]]
+    skipped: tuple[str, ...] = ()
+
+
+class Snapshots(Protocol):
+    """Optional capability: boxes that can be copied mid-episode."""
+
+    async def snapshot(self) -> str: ...
+
+
+class OpenSandbox(Protocol):
+    """Opens a box for a task with its `files` in the workdir; leaving the context kills it.
+
+    `extra` maps absolute box paths to contents placed before start (a verifier's `/tests/...`);
+    `harvest` replaces the task's own files in the workdir (a judging box starts from what the
+    agent left). Raises SandboxError.
+    """
+
+    def __call__(
+        self,
+        task: Task,
+        snapshot: str | None = None,
+        *,
+        extra: dict[str, bytes] | None = None,
+        harvest: Harvest | None = None,
+    ) -> AbstractAsyncContextManager[Sandbox]: ...

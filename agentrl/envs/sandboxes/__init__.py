@@ -1,0 +1,1 @@
+"""Boxes to act in, one backend a file."""

@@ -1,0 +1,1 @@
+"""Tools an env may offer, one a file."""

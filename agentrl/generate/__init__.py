@@ -1,0 +1,1 @@
+"""Where tasks come from: seeded, endless, graded sources, each with an oracle."""

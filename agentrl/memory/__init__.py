@@ -1,0 +1,1 @@
+"""What the model gets to see: one question, does this still fit, and if not, what instead?"""

@@ -1,0 +1,27 @@
+"""Find one named part, ours or a stranger's, by entry point."""
+
+from difflib import get_close_matches
+from importlib.metadata import entry_points
+from typing import Any
+
+from agentrl.errors import ConfigError
+
+KINDS = ("envs", "sandboxes", "memory", "verifiers", "credit", "generators")
+
+
+def names(kind: str) -> list[str]:
+    """Every registered name of a kind, sorted."""
+    return sorted({point.name for point in entry_points(group=f"agentrl.{kind}")})
+
+
+def find(kind: str, name: str) -> Any:
+    """Load `name` and nothing else, so a broken plugin hurts only those who ask for it."""
+    for point in entry_points(group=f"agentrl.{kind}", name=name):
+        return point.load()
+    known = names(kind)
+    near = get_close_matches(name, known, 1)
+    raise ConfigError(
+        f"no {kind} plug-in is named {name!r}",
+        where=f"entry points of group agentrl.{kind}",
+        help=f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}",
+    )

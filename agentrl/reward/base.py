@@ -1,0 +1,25 @@
+"""The judge's contract, and the arithmetic from a verdict to a reward."""
+
+from typing import Protocol
+
+from agentrl.envs.sandbox import Sandbox
+from agentrl.task import Task
+from agentrl.trajectory.records import Trajectory, Verdict
+
+
+class Verifier(Protocol):
+    """Judges state, not text.
+
+    `sandbox` is a pristine judging box holding what the agent left in the workdir and the task's
+    `tests` under `/tests`; every agent process is dead. What the agent can cause is a score of 0;
+    raises VerifierError only where the host or the task is at fault.
+    """
+
+    async def verify(self, task: Task, trajectory: Trajectory, sandbox: Sandbox) -> Verdict: ...
+
+
+def shape(verdict: Verdict, trajectory: Trajectory, step_cost: float = 0.0) -> float | None:
+    """score - step_cost * steps; None where there is no score."""
+    if verdict.outcome != "reward" or verdict.score is None:
+        return None
+    return verdict.score - step_cost * len(trajectory.steps)

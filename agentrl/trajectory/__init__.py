@@ -1,0 +1,1 @@
+"""The record: what happened, append-only, and everything that is rebuilt from it."""

@@ -1,0 +1,138 @@
+"""The nouns. A trajectory is steps; steps that only append share a segment."""
+
+from typing import Literal
+
+from msgspec import Struct, field
+
+from agentrl.messages import Message
+from agentrl.task import Task
+
+Stop = Literal["done", "steps", "context", "reply", "time", "error"]
+"""Why an episode ended: it said so; out of steps, context, reply tokens or time; it broke."""
+
+Outcome = Literal["reward", "masked", "invalid"]
+"""A score; the host's fault, with evidence, so not trained on; or a task that cannot be judged."""
+
+
+class TokenSpan(Struct, frozen=True):
+    """What one step *adds* to the token sequence: context first, then what was sampled.
+
+    Example: the first turn of an episode has `context` = the whole prompt; the second has only the
+    tool's answer and the next assistant header, and `continues` is True because its prompt begins
+    with everything sent and sampled so far.
+    """
+
+    context: list[int]
+    sampled: list[int]
+    logprobs: list[float]  # of the distribution sampled from, one for each sampled token
+    versions: list[tuple[int, int]]  # (offset into sampled, policy version from there on)
+    continues: bool = True  # False: the prefix broke, so `context` is the whole prompt
+    cached: int = 0  # prompt tokens whose KV was reused
+
+    @property
+    def oldest(self) -> int:
+        return min((version for _, version in self.versions), default=0)
+
+
+class Step(Struct, frozen=True):
+    """One reply and what came back for it."""
+
+    index: int
+    segment: int
+    by: str  # "agent", or the memory that asked for this reply
+    reply: Message
+    tokens: TokenSpan | None = None
+    seen: tuple[Message, ...] = ()
+    signals: dict[str, float] = field(default_factory=dict)
+    malformed: int = 0  # calls in the reply that could not be read or named no tool
+    value: float | None = None  # an estimate of what is still to come, where one was made
+    images: tuple[str, ...] = ()  # references into the run's files
+    at: float = 0.0  # host clock when the reply was complete, seconds since the epoch
+
+
+class Verdict(Struct, frozen=True):
+    """What a verifier says. Only `outcome == "reward"` carries a score.
+
+    What the agent can cause is a reward of 0, never `masked`; `masked` and `invalid` need `note`
+    to hold the evidence.
+    """
+
+    outcome: Outcome
+    score: float | None = None  # 0..1; the full score 1.0 is what "success" means
+    parts: dict[str, float] = field(default_factory=dict)
+    note: str = ""
+    flags: tuple[str, ...] = ()
+
+    @property
+    def success(self) -> bool:
+        return self.outcome == "reward" and self.score is not None and self.score >= 1.0
+
+
+def scored(score: float, parts: dict[str, float] | None = None, note: str = "") -> Verdict:
+    """A judged episode."""
+    return Verdict("reward", score, parts or {}, note)
+
+
+def masked(reason: str) -> Verdict:
+    """The host broke it; `reason` is the evidence. Not trained on, not counted."""
+    return Verdict("masked", note=reason)
+
+
+def invalid(reason: str) -> Verdict:
+    """The task cannot be judged (nothing was checked); never a pass."""
+    return Verdict("invalid", note=reason)
+
+
+class Trajectory(Struct, frozen=True):
+    """One try at one task, rebuilt from its events."""
+
+    id: str
+    group: str
+    task: Task
+    opening: tuple[Message, ...] = ()
+    steps: tuple[Step, ...] = ()
+    segments: int = 0
+    stop: Stop | None = None
+    verdict: Verdict | None = None
+    reward: float | None = None  # None: never judged, which is not the same as zero
+    error: str | None = None
+    parent: str | None = None  # the episode this one was forked from
+    fork_step: int | None = None
+    advantages: tuple[float, ...] = ()  # one a step, as last credited
+    trained_step: int | None = None  # the optimizer step that trained it
+    opened_at: float = 0.0
+    stopped_at: float = 0.0
+
+    @property
+    def success(self) -> bool:
+        return self.verdict is not None and self.verdict.success
+
+
+class Group(Struct, frozen=True):
+    """Siblings: one task, several tries. Credit is always given within a group."""
+
+    id: str
+    task: Task
+    members: tuple[Trajectory, ...]
+
+
+class Segment(Struct, frozen=True):
+    """One append-only run of tokens: exactly what the model saw, ready to train on.
+
+    All lists have one entry a token (shape T). `weight` is this segment's rollout weight: the
+    segments of one rollout share it, so that a rollout counts once however often its context was
+    rewritten; see `learner/batch.py` for how it enters the loss.
+    """
+
+    trajectory: str
+    index: int
+    tokens: list[int]
+    mask: list[bool]  # True: the policy sampled it
+    logprobs: list[float]  # 0.0 where mask is False
+    advantages: list[float]  # 0.0 where mask is False
+    versions: list[int]  # policy version a token was sampled under; -1 where mask is False
+    weight: float = 1.0
+
+    @property
+    def oldest(self) -> int:
+        return min((v for v in self.versions if v >= 0), default=0)
