@@ -1,0 +1,117 @@
+"""The life of one episode: open a box, play, be judged, close. A broken one is data."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from agentrl.agent.loop import play
+from agentrl.engine.base import Policy
+from agentrl.envs.base import BuildEnv
+from agentrl.envs.sandbox import Harvest, OpenSandbox, Sandbox
+from agentrl.errors import AgentFault, EpisodeError, SandboxError, TaskError, boundary
+from agentrl.memory.base import Memory
+from agentrl.reward.base import Verifier, shape
+from agentrl.reward.judgement import judge
+from agentrl.task import Task
+from agentrl.trajectory.events import ContextSet, EpisodeOpened, EpisodeStopped, Verified
+from agentrl.trajectory.records import Group, Stop, Trajectory, Verdict, masked, scored
+from agentrl.trajectory.store import EpisodeLog, RunStore
+
+
+class Recipe(Struct, frozen=True):
+    """What every episode of a run has in common.
+
+    `boxes` bounds how many sandboxes are open at once; `played` is called once an episode, when it
+    will ask for no further reply.
+    """
+
+    open_sandbox: OpenSandbox
+    envs: Mapping[str, BuildEnv]  # by the name a task gives
+    verifiers: Mapping[str, Verifier]
+    policy: Policy
+    new_memory: Callable[[], Memory]  # one an episode: siblings must not read each other's notes
+    boxes: asyncio.Semaphore
+    played: Callable[[str], None]
+
+
+async def run_episode(task: Task, group: str, log: EpisodeLog, recipe: Recipe) -> Trajectory:
+    """One try. Faults end up in the record, never as an exception (a cancelled run excepted)."""
+    log.write(EpisodeOpened(episode=log.episode, group=group, task=task))
+    async with recipe.boxes:
+        left: Harvest | None = None
+        try:
+            async with recipe.open_sandbox(task) as sandbox:
+                await live(task, sandbox, log, recipe)
+                left = await harvest(sandbox)
+        except EpisodeError as error:
+            broken(log, error)
+        finally:
+            recipe.played(log.episode)
+        if left is not None:
+            await be_judged(task, left, log, recipe)
+    return log.trajectory
+
+
+async def live(task: Task, sandbox: Sandbox, log: EpisodeLog, recipe: Recipe) -> None:
+    """From the opening words to the stop, inside an open box."""
+    memory = recipe.new_memory()
+    with boundary(TaskError, f"opening {task.id}"):
+        env = recipe.envs[task.env](task, sandbox, memory.tools)
+        context = tuple(await env.reset())
+    log.write(ContextSet(episode=log.episode, by="env", context=context))
+    stop: Stop
+    try:
+        async with asyncio.timeout(task.limits.episode_s):
+            stop = await play(env, recipe.policy, memory, task.limits, list(context), log)
+    except TimeoutError:
+        stop = "time"
+    log.write(EpisodeStopped(episode=log.episode, why=stop))
+
+
+async def harvest(sandbox: Sandbox) -> Harvest:
+    """Kills every agent process, then takes what lies in the workdir."""
+    take = getattr(sandbox, "harvest", None)
+    if take is None:
+        raise SandboxError(
+            f"{type(sandbox).__name__} cannot hand over what an agent left",
+            help="a sandbox needs the Artifacts capability (envs/sandbox.py) to be judged",
+        )
+    left: Harvest = await take()
+    return left
+
+
+async def be_judged(task: Task, left: Harvest, log: EpisodeLog, recipe: Recipe) -> None:
+    """The guarded grading procedure, in a fresh box."""
+    try:
+        with boundary(TaskError, f"judging {task.id}"):
+            verifier = recipe.verifiers[task.verifier]
+        verdict = await judge(task, log.trajectory, recipe.open_sandbox, left, verifier)
+    except EpisodeError as error:
+        verdict = masked(str(error))
+    write_verdict(log, verdict)
+
+
+def broken(log: EpisodeLog, error: EpisodeError) -> None:
+    """Records a fault: the agent's scores 0, the host's is masked with its evidence."""
+    if log.trajectory.stop is None:
+        log.write(EpisodeStopped(episode=log.episode, why="error", error=str(error)))
+    agent = isinstance(error, AgentFault)
+    write_verdict(log, scored(0.0, note=str(error)) if agent else masked(str(error)))
+
+
+def write_verdict(log: EpisodeLog, verdict: Verdict) -> None:
+    reward = shape(verdict, log.trajectory)
+    log.write(Verified(episode=log.episode, verdict=verdict, reward=reward))
+
+
+async def run_group(task: Task, group: str, size: int, store: RunStore, recipe: Recipe) -> Group:
+    """`size` tries at one task, side by side; member i is episode `<group>.<i>`."""
+    async with asyncio.TaskGroup() as siblings:
+        running = [
+            siblings.create_task(
+                run_episode(task, group, EpisodeLog(store, f"{group}.{index}"), recipe)
+            )
+            for index in range(size)
+        ]
+    return Group(group, task, tuple(episode.result() for episode in running))

@@ -1,0 +1,59 @@
+"""The loop. Everything else in this package is there so that this stays short."""
+
+from agentrl.engine.base import Policy
+from agentrl.envs.base import Env
+from agentrl.errors import TaskError, boundary
+from agentrl.memory.base import Budget, Memory
+from agentrl.messages import Message
+from agentrl.task import Limits
+from agentrl.trajectory.events import ContextSet, Observed, Replied
+from agentrl.trajectory.records import Stop
+from agentrl.trajectory.store import EpisodeLog
+
+
+async def play(
+    env: Env,
+    policy: Policy,
+    memory: Memory,
+    limits: Limits,
+    context: list[Message],
+    log: EpisodeLog,
+) -> Stop:
+    """Plays until the env says done or a limit is met, and returns why it ended.
+
+    A reply that was cut at its token limit ends the episode unless a call can be answered in it
+    (a call that was cut is answered with an error, like any other malformed one).
+    """
+    tools = env.tools
+    room = limits.context_tokens - limits.reply_tokens
+    budget = Budget(room, lambda messages: policy.count(messages, tools))
+    episode, keeper = log.episode, type(memory).__name__
+    for _ in range(limits.steps):
+        rewrite = await memory.fit(context, budget, episode)
+        if rewrite is not None:
+            for asked in rewrite.replies:
+                log.write(
+                    Replied(episode=episode, by=keeper, reply=asked.message, tokens=asked.tokens)
+                )
+            context = list(rewrite.context)
+            log.write(ContextSet(episode=episode, by=keeper, context=rewrite.context))
+        if not budget.holds(context):
+            return "context"
+        reply = await policy.respond(context, tools, episode)
+        log.write(Replied(episode=episode, by="agent", reply=reply.message, tokens=reply.tokens))
+        if reply.finish == "length" and not reply.message.calls:
+            return "reply"
+        with boundary(TaskError, "env.step"):
+            seen = await env.step(reply.message)
+        log.write(
+            Observed(
+                episode=episode,
+                seen=seen.messages,
+                signals=seen.signals,
+                malformed=seen.malformed,
+            )
+        )
+        context = [*context, reply.message, *seen.messages]
+        if seen.done:
+            return "done"
+    return "steps"
