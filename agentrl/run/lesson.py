@@ -1,0 +1,116 @@
+"""What one optimizer step learns from, and the sentence that ends a run which cannot learn."""
+
+from collections import deque
+
+from msgspec import Struct, field
+
+from agentrl.credit.base import CreditAssigner, judged
+from agentrl.errors import RunError
+from agentrl.trajectory.events import Credited
+from agentrl.trajectory.records import Group, Segment
+from agentrl.trajectory.segments import segments
+from agentrl.trajectory.store import RunStore
+
+
+class Lesson(Struct):
+    """Groups gathered for one step. `taught` are the numbers of the groups in `batch`."""
+
+    step: int
+    batch: list[Segment] = field(default_factory=list)
+    taught: list[int] = field(default_factory=list)
+    flat: int = 0
+    rewards: list[float] = field(default_factory=list)  # of every judged episode, flat ones too
+    episodes: int = 0
+    masked: int = 0
+    malformed: int = 0
+    turns: int = 0
+    tokens: int = 0  # sampled
+
+    def add(self, number: int, group: Group, credit: CreditAssigner, store: RunStore) -> bool:
+        """Credits the group and records it; True when it has something to teach."""
+        rows: list[Segment] = []
+        scheme = type(credit).__name__
+        for member, advantages in zip(group.members, credit.assign(group), strict=True):
+            store.append(
+                Credited(
+                    episode=member.id, by=scheme, advantages=tuple(advantages), step=self.step
+                )
+            )
+            if any(advantages):
+                rows += segments(member, advantages)
+            self.malformed += sum(step.malformed for step in member.steps)
+            self.turns += len(member.steps)
+            self.tokens += sum(len(s.tokens.sampled) for s in member.steps if s.tokens)
+            self.masked += member.reward is None
+        self.episodes += len(group.members)
+        self.rewards += judged(group)
+        rows = [row for row in rows if any(row.mask)]
+        if not rows:
+            self.flat += 1
+            return False
+        self.taught.append(number)
+        self.batch += rows
+        return True
+
+
+class Patience:
+    """Counts groups in a row that taught nothing, and says why when there were too many."""
+
+    def __init__(self, groups: int, broken_share: float = 0.5) -> None:
+        self._limit = groups
+        self._dry: deque[Group] = deque(maxlen=groups)
+        self._broken_share = broken_share
+        self._recent: deque[bool] = deque(maxlen=200)
+
+    def note(self, group: Group, teaches: bool) -> None:
+        """Raises RunError once the limit is passed, or when most episodes break on the host."""
+        self._recent.extend(member.reward is None for member in group.members)
+        if len(self._recent) >= 64 and sum(self._recent) > self._broken_share * len(self._recent):
+            notes = [m.error or (m.verdict.note if m.verdict else "") for m in group.members]
+            raise RunError(
+                f"{sum(self._recent)} of the last {len(self._recent)} episodes broke on the host",
+                where=next((note.splitlines()[0] for note in notes if note), group.id),
+                help="`agentrl doctor` checks sandbox, disk and memory; then `agentrl resume`",
+            )
+        if teaches:
+            self._dry.clear()
+            return
+        self._dry.append(group)
+        if len(self._dry) >= self._limit:
+            what, help = diagnose(list(self._dry))
+            raise RunError(what, help=help)
+
+
+def diagnose(groups: list[Group]) -> tuple[str, str]:
+    """One sentence on why these groups taught nothing, and one on what to change."""
+    members = [member for group in groups for member in group.members]
+    rewards = [member.reward for member in members if member.reward is not None]
+    head = f"the last {len(groups)} groups taught nothing"
+    if not rewards:
+        return (
+            f"{head}: none of their {len(members)} episodes could be judged",
+            "`agentrl replay` shows the errors; `agentrl doctor` checks the machine",
+        )
+    calls = sum(len(step.reply.calls) for member in members for step in member.steps)
+    bad = sum(step.malformed for member in members for step in member.steps)
+    steps = sum(len(member.steps) for member in members)
+    if steps and (calls == 0 or bad > 0.9 * calls):
+        return (
+            f"{head}: {bad} of {calls} tool calls in {steps} replies could be carried out",
+            "the model does not speak this tool format: use a model trained for tool calls, or "
+            "start from supervised transcripts",
+        )
+    if min(rewards) == max(rewards):
+        everything = max(rewards) >= 1.0
+        return (
+            f"{head}: every episode got reward {rewards[0]:g}"
+            + (", all tasks are solved" if everything else ""),
+            "harder tasks (`--env.difficulties`)"
+            if everything
+            else "easier tasks (`--env.difficulties 1,2`), more turns, or a stronger model",
+        )
+    return (
+        f"{head}: within each group all tries got the same reward",
+        "a larger `--scheduler.group-size`, a higher `--agent.temperature`, or tasks of middle "
+        "difficulty",
+    )
