@@ -1,0 +1,226 @@
+"""RunConfig -> Run: the only place that turns names into objects."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentrl import plugins
+from agentrl.agent.episode import Recipe
+from agentrl.config import RunConfig, build_plugin
+from agentrl.engine.policy import TokenPolicy
+from agentrl.engine.render import Renderer
+from agentrl.engine.tokens import Tokenizer
+from agentrl.engine.torch.engine import TorchEngine
+from agentrl.envs.sandbox import OpenSandbox
+from agentrl.envs.suite import load_suite
+from agentrl.errors import ConfigError, NotReady
+from agentrl.generate.ledger import check_disjoint, held_out
+from agentrl.learner.process import LearnerProcess
+from agentrl.run.lesson import Patience
+from agentrl.run.models import resolve
+from agentrl.run.train import Run
+from agentrl.scheduler.curriculum import Curriculum, Kind
+from agentrl.scheduler.slots import Slots, Work
+from agentrl.task import Task
+from agentrl.trajectory.store import RunStore
+
+
+class World(Struct, frozen=True):
+    """Where tasks come from: a function of (group number, kind), and the frozen held-out set."""
+
+    kinds: list[Kind]
+    task_of: Callable[[int, Kind], Task]
+    held_out: list[Task]
+
+
+class Bench(Struct, frozen=True):
+    """What evaluation needs: an engine, a recipe with the evaluation's policy, and tasks."""
+
+    engine: TorchEngine
+    recipe: Recipe
+    tasks: list[Task]
+
+
+def world(config: RunConfig) -> World:
+    """Generated tasks, or task folders where `env.suite` is a path. Raises ConfigError."""
+    if config.env.suite != "generated":
+        return folders(config)
+    generator = build_plugin("generators", config.env)
+    known = list(generator.families)
+    families = list(config.env.families) or known
+    unknown = sorted(set(families) - set(known))
+    if unknown:
+        raise ConfigError(
+            f"{config.env.type} has no task family {unknown[0]!r}",
+            where="env.families",
+            help=f"there are: {', '.join(known)}",
+        )
+    kinds = [(family, d) for family in families for d in config.env.difficulties]
+    seed = config.seed
+
+    def task_of(number: int, kind: Kind) -> Task:
+        return generator.make(kind[0], kind[1], seed * 1_000_003 + number, "train")
+
+    kept = held_out(generator, config.eval.tasks, config.eval.seed, kinds)
+    check_disjoint([task_of(n, kinds[n % len(kinds)]) for n in range(2 * len(kinds))], kept)
+    return World(kinds, task_of, kept)
+
+
+def folders(config: RunConfig) -> World:
+    """A suite of task folders: every fifth is held out, unless there are fewer than five."""
+    tasks = load_suite(Path(config.env.suite))
+    if not tasks:
+        raise ConfigError(
+            "no task folder here", where=config.env.suite, help="see `agentrl tasks list`"
+        )
+    kept = tasks[::5] if len(tasks) >= 5 else []
+    training = [task for task in tasks if task not in kept] or tasks
+    by_kind: dict[Kind, list[Task]] = {}
+    for task in training:
+        by_kind.setdefault((task.family, task.difficulty), []).append(task)
+
+    def task_of(number: int, kind: Kind) -> Task:
+        return by_kind[kind][number % len(by_kind[kind])]
+
+    return World(list(by_kind), task_of, kept[: config.eval.tasks])
+
+
+def open_sandbox(config: RunConfig) -> OpenSandbox:
+    """The backend, proven to work. Raises NotReady with what is missing."""
+    kind = "unsafe" if config.sandbox.unsafe else config.sandbox.type
+    backend: OpenSandbox
+    if config.sandbox.unsafe:
+        backend = plugins.find("sandboxes", "unsafe")()
+    else:
+        backend = build_plugin("sandboxes", config.sandbox)
+    probe = getattr(backend, "probe", None)
+    missing: Sequence[str] = probe() if probe else ()
+    if missing:
+        raise NotReady(
+            f"this machine cannot isolate an agent: {missing[0]}",
+            where=f"sandbox {kind}",
+            help="`agentrl doctor` says what is missing and how to get it; "
+            "`--sandbox.unsafe` runs trusted tasks without isolation",
+        )
+    return backend
+
+
+def renderer(folder: Path) -> Renderer:
+    return Renderer(Tokenizer.load(folder))
+
+
+def engine(config: RunConfig, folder: Path) -> TorchEngine:
+    e = config.engine
+    return TorchEngine(
+        folder,
+        threads=e.threads,
+        kv_tokens=e.kv_tokens,
+        dtype=e.dtype,
+        lockstep=config.scheduler.mode == "sync",
+    )
+
+
+def recipe(config: RunConfig, runner: TorchEngine, folder: Path, backend: OpenSandbox) -> Recipe:
+    """The recipe for training episodes; see `for_evaluation`."""
+    a = config.agent
+    policy = TokenPolicy(
+        runner,
+        renderer(folder),
+        temperature=a.temperature,
+        top_p=a.top_p,
+        top_k=a.top_k,
+        seed=config.seed,
+    )
+    lockstep = config.scheduler.mode == "sync"
+    whole_wave = config.scheduler.groups_per_step * config.scheduler.group_size
+    boxes = max(config.sandbox.boxes, whole_wave) if lockstep else config.sandbox.boxes
+
+    def played(episode: str) -> None:
+        policy.forget(episode)
+        runner.leave()
+
+    return Recipe(
+        open_sandbox=backend,
+        envs={name: plugins.find("envs", name) for name in plugins.names("envs")},
+        verifiers={name: plugins.find("verifiers", name)() for name in plugins.names("verifiers")},
+        policy=policy,
+        new_memory=lambda: build_plugin("memory", config.memory),
+        boxes=asyncio.Semaphore(boxes),
+        played=played,
+    )
+
+
+def for_evaluation(config: RunConfig, base: Recipe, runner: TorchEngine, folder: Path) -> Recipe:
+    """The same recipe with the evaluation's temperature and seed."""
+    policy = TokenPolicy(
+        runner, renderer(folder), temperature=config.eval.temperature, seed=config.eval.seed
+    )
+
+    def played(episode: str) -> None:
+        policy.forget(episode)
+        runner.leave()
+
+    return replace(base, policy=policy, played=played)
+
+
+def learner(config: RunConfig, folder: Path, run_dir: Path) -> LearnerProcess:
+    s = config.learner
+    return LearnerProcess(
+        folder,
+        run_dir,
+        lr=s.lr,
+        lr_end=s.lr_end,
+        warmup=s.warmup,
+        max_steps=config.max_steps,
+        clip_low=s.clip_low,
+        clip_high=s.clip_high,
+        kl=s.kl,
+        grad_clip=s.grad_clip,
+        weighting=s.weighting,
+        loss=s.loss,
+        epochs=s.epochs,
+        threads=s.threads,
+        token_budget=s.token_budget,
+        temperature=config.agent.temperature,
+    )
+
+
+def run(
+    config: RunConfig,
+    source: World,
+    store: RunStore,
+    runner: TorchEngine,
+    how: Recipe,
+    teacher: LearnerProcess,
+    first: int = 0,
+    again: Sequence[Work] = (),
+) -> Run:
+    """Joins built parts into a Run."""
+    s = config.scheduler
+    lockstep = s.mode == "sync"
+    curriculum = Curriculum(source.kinds, config.seed, s.curriculum)
+    slots = Slots(
+        lambda number: source.task_of(number, curriculum.draw(number)),
+        slots=s.groups_per_step if lockstep else s.slots,
+        window=s.groups_per_step if lockstep else s.window,
+        first=first,
+        again=again,
+    )
+    return Run(
+        slots=slots,
+        recipe=how,
+        engine=runner,
+        learner=teacher,
+        credit=build_plugin("credit", config.credit),
+        curriculum=curriculum,
+        store=store,
+        patience=Patience(s.patience),
+        group_size=s.group_size,
+        groups_per_step=s.groups_per_step,
+        workers=s.slots,
+        lockstep=lockstep,
+        kv=config.engine.kv,
+    )
