@@ -1,0 +1,69 @@
+"""Supervised fine-tuning through TRL's `SFTTrainer`, from rows of tokens and masks."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+
+class Row(Struct, frozen=True):
+    """One transcript: `mask` is 1 where the loss counts (shape T, like `tokens`)."""
+
+    tokens: list[int]
+    mask: list[int]
+
+
+class SftConfig(Struct, frozen=True):
+    """Linear decay to zero after `warmup` steps; `rows` transcripts a step."""
+
+    steps: int
+    rows: int = 32
+    lr: float = 3e-3
+    warmup: int = 20
+    weight_decay: float = 0.01
+    seed: int = 0
+    max_length: int = 1024
+
+
+def fine_tune(model: Any, tokenizer: Any, rows: Sequence[Row], config: SftConfig, out: Path) -> float:
+    """Trains `model` (a transformers causal LM) in place; returns the last mean loss.
+
+    `out` is a scratch folder. Needs the extra `agentrl[sft]`.
+    """
+    from datasets import Dataset
+    from trl import SFTConfig, SFTTrainer
+
+    dataset = Dataset.from_dict(
+        {
+            "input_ids": [row.tokens for row in rows],
+            "completion_mask": [row.mask for row in rows],
+        }
+    )
+    arguments = SFTConfig(
+        output_dir=str(out),
+        max_steps=config.steps,
+        per_device_train_batch_size=config.rows,
+        learning_rate=config.lr,
+        lr_scheduler_type="linear",
+        warmup_steps=config.warmup,
+        weight_decay=config.weight_decay,
+        max_grad_norm=1.0,
+        seed=config.seed,
+        data_seed=config.seed,
+        train_sampling_strategy="group_by_length",
+        max_length=config.max_length,
+        completion_only_loss=True,
+        use_cpu=True,
+        bf16=False,
+        gradient_checkpointing=False,
+        save_strategy="no",
+        report_to=[],
+        logging_steps=25,
+        dataloader_pin_memory=False,
+    )
+    trainer = SFTTrainer(
+        model=model, args=arguments, train_dataset=dataset, processing_class=tokenizer
+    )
+    result = trainer.train()
+    return float(result.training_loss)
