@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from agentrl.errors import RunError, StoreError
 from agentrl.scheduler.slots import Work
+from agentrl.trajectory.events import BatchTrained, Event, RunStarted
 from agentrl.trajectory.records import Group, Trajectory
 
 MARKER = "COMPLETE"
@@ -115,6 +116,17 @@ def unfinished(
         whole = Group(name, members[0].task, tuple(sorted(ended, key=lambda m: place(m.id))))
         again.append(Work(number, members[0].task, whole if len(ended) == size else None))
     return again, max(first, progress.next_group)
+
+
+def lineage(events: Iterable[Event]) -> list[BatchTrained]:
+    """The optimizer steps behind the newest weights: a restart undoes those after its checkpoint."""
+    steps: list[BatchTrained] = []
+    for event in events:
+        if isinstance(event, RunStarted):
+            steps = [done for done in steps if done.step <= event.step]
+        elif isinstance(event, BatchTrained):
+            steps.append(event)
+    return steps
 
 
 def place(episode: str) -> int:
