@@ -1,0 +1,81 @@
+"""What a step learns from, and the sentence that ends a run that cannot learn."""
+
+from pathlib import Path
+
+import pytest
+
+from agentrl.credit.outcome import OutcomeCredit
+from agentrl.errors import RunError
+from agentrl.messages import Message, ToolCall
+from agentrl.run.lesson import Lesson, Patience
+from agentrl.task import Task
+from agentrl.trajectory.records import Group, Step, TokenSpan, Trajectory, masked, scored
+from agentrl.trajectory.store import RunStore
+
+TASK = Task("t", "s", "", meta={"family": "f", "difficulty": 1})
+
+
+def trajectory(name: str, reward: float | None, malformed: int = 0, calls: int = 1) -> Trajectory:
+    reply = Message("assistant", "", tuple(ToolCall(f"c{n}", "shell") for n in range(calls)))
+    span = TokenSpan([1, 2], [3, 4], [-0.5, -0.25], [(0, 0)])
+    return Trajectory(
+        name, "g0", TASK, steps=(Step(0, 0, "agent", reply, span, malformed=malformed),),
+        segments=1, verdict=masked("host") if reward is None else scored(reward), reward=reward,
+    )  # fmt: skip
+
+
+def group(*members: Trajectory) -> Group:
+    return Group("g0", TASK, members)
+
+
+def test_a_mixed_group_teaches_and_a_flat_one_is_counted(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    lesson = Lesson(1)
+    mixed = group(trajectory("g0.0", 1.0), trajectory("g0.1", 0.0), trajectory("g0.2", None))
+    flat = group(trajectory("g1.0", 1.0), trajectory("g1.1", 1.0))
+    assert lesson.add(0, mixed, OutcomeCredit(), store)
+    assert not lesson.add(1, flat, OutcomeCredit(), store)
+    assert lesson.taught == [0]
+    assert (lesson.flat, lesson.masked, lesson.episodes) == (1, 1, 5)
+    assert lesson.rewards == [1.0, 0.0, 1.0, 1.0]
+    assert {row.trajectory for row in lesson.batch} == {"g0.0", "g0.1"}
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("members", "sentence"),
+    [
+        ([trajectory("g.0", 0.0), trajectory("g.1", 0.0)], "every episode got reward 0"),
+        ([trajectory("g.0", 1.0), trajectory("g.1", 1.0)], "all tasks are solved"),
+        (
+            [trajectory("g.0", 0.0, malformed=1), trajectory("g.1", 0.0, malformed=1)],
+            "2 of 2 tool calls|6 of 6 tool calls",
+        ),
+        ([trajectory("g.0", 0.0, calls=0), trajectory("g.1", 0.0, calls=0)], "0 of 0 tool calls"),
+    ],
+)
+def test_a_run_that_cannot_learn_says_why_and_what_to_change(
+    members: list[Trajectory], sentence: str
+) -> None:
+    patience = Patience(3)
+    patience.note(group(*members), teaches=False)
+    patience.note(group(*members), teaches=False)
+    with pytest.raises(RunError, match=sentence) as caught:
+        patience.note(group(*members), teaches=False)
+    assert caught.value.help
+
+
+def test_a_teaching_group_starts_the_count_again() -> None:
+    patience = Patience(2)
+    flat = group(trajectory("g.0", 1.0), trajectory("g.1", 1.0))
+    for _ in range(5):
+        patience.note(flat, teaches=False)
+        patience.note(flat, teaches=True)
+
+
+def test_a_host_that_breaks_most_episodes_ends_the_run() -> None:
+    patience = Patience(1000)
+    broken = group(*(trajectory(f"g.{n}", None) for n in range(8)))
+    with pytest.raises(RunError, match="broke on the host"):
+        for _ in range(20):
+            patience.note(broken, teaches=False)
