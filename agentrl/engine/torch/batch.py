@@ -102,7 +102,7 @@ class Batch:
         return key
 
     def changed(self, version: int, recompute: bool) -> None:
-        """The weights are new: nothing cached is found again, and in-flight KV is kept or redone."""
+        """The weights are new: nothing cached is found again; KV in flight is kept or redone."""
         self.version = version
         self._loads += 1
         self._roots.clear()

@@ -119,7 +119,7 @@ class Pool:
 
 
 class Kept(Struct):
-    """What a session holds between turns: tokens whose KV lies in `table`, partial tail included."""
+    """What a session holds between turns: tokens whose KV lies in `table`, tail included."""
 
     tokens: list[int]
     table: list[int]

@@ -33,12 +33,16 @@ class Ticket(Struct):
     future: "asyncio.Future[Any]"
 
     def resolve(self, value: Any) -> None:
-        self._post(lambda: self.future.done() or self.future.set_result(value))
+        self._post(self.future.set_result, value)
 
     def fail(self, error: Exception) -> None:
-        self._post(lambda: self.future.done() or self.future.set_exception(error))
+        self._post(self.future.set_exception, error)
 
-    def _post(self, act: Callable[[], object]) -> None:
+    def _post(self, settle: Callable[[Any], None], value: Any) -> None:
+        def act() -> None:
+            if not self.future.done():
+                settle(value)
+
         try:
             self.loop.call_soon_threadsafe(act)
         except RuntimeError:
@@ -153,8 +157,10 @@ class TorchEngine:
 
         def act() -> None:
             if self._batch.busy and not self._paused:
-                raise EngineError("weights cannot be loaded between steps of a running engine",
-                                  help="await pause(...) first, resume() after")
+                raise EngineError(
+                    "weights cannot be loaded between steps of a running engine",
+                    help="await pause(...) first, resume() after",
+                )
             self._model.fill(read_weights(weights.path), str(weights.path))
             self._batch.changed(weights.version, recompute=self._kv == "recompute")
             ticket.resolve(None)
@@ -216,7 +222,7 @@ class TorchEngine:
             raise EngineError("a request needs a prompt and at least one token to sample")
         if min(tokens) < 0 or max(tokens) >= c.vocab:
             raise EngineError(f"the prompt holds a token outside the vocabulary of {c.vocab}")
-        if not (request.temperature >= 0.0 and 0.0 < request.top_p):
+        if not (request.temperature >= 0.0 and request.top_p > 0.0):
             raise EngineError("temperature must be >= 0 and top_p > 0")
         if total > c.max_positions:
             raise EngineError(

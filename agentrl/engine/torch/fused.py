@@ -7,7 +7,6 @@ in `model.py`; L the longest cached sequence, B sequences.
 """
 
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from msgspec import Struct
@@ -62,7 +61,7 @@ class FusedModel:
         self._spin = torch.polar(torch.ones_like(angles), angles).to(device)
 
     def fill(self, tensors: dict[str, Tensor], where: str = "") -> None:
-        """Takes over a checkpoint's weights. Raises ConfigError, with nothing changed, on misfit."""
+        """Takes over a checkpoint's weights. ConfigError, nothing changed, on misfit."""
         check_weights(tensors, self._shapes, where)
         layers = [self._fuse(tensors, index) for index in range(self.config.layers)]
         embed = tensors["model.embed_tokens.weight"]
@@ -126,7 +125,7 @@ class FusedModel:
         for index, layer in enumerate(self._layers):
             qkv = _times(self._unit(x), layer.qkv, layer.qkv_bias).view(len(tokens), -1, c.head_dim)
             if layer.q_norm is not None and layer.k_norm is not None:
-                q, k, v = qkv.split((c.heads, c.kv_heads, c.kv_heads), dim=1)
+                q, k, v = qkv[:, : c.heads], qkv[:, c.heads : turned], qkv[:, turned:]
                 q = F.rms_norm(q, (c.head_dim,), layer.q_norm, c.eps)
                 k = F.rms_norm(k, (c.head_dim,), layer.k_norm, c.eps)
                 qkv = torch.cat((q, k, v), 1)
@@ -157,7 +156,7 @@ def _plus(x: Tensor, y: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
 def _rotate(heads: Tensor, spin: Tensor) -> None:
     """Rotates [T,heads,K] in place; spin [T,1,K/2] complex."""
     if heads.dtype == torch.float32:
-        torch.view_as_complex(heads.unflatten(-1, (-1, 2))).mul_(spin)
+        torch.view_as_complex(heads.view(*heads.shape[:-1], -1, 2)).mul_(spin)
         return
-    wide = torch.view_as_complex(heads.float().unflatten(-1, (-1, 2))) * spin
+    wide = torch.view_as_complex(heads.float().view(*heads.shape[:-1], -1, 2)) * spin
     heads.copy_(torch.view_as_real(wide).flatten(-2))

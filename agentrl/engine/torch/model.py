@@ -254,9 +254,7 @@ def causal_rows(rows: int, length: int, groups: int) -> Attend:
     return attend
 
 
-def load_model(
-    folder: Path, dtype: torch.dtype = torch.float32, device: str = "cpu"
-) -> CausalLM:
+def load_model(folder: Path, dtype: torch.dtype = torch.float32, device: str = "cpu") -> CausalLM:
     """A model with the folder's weights, in `dtype`."""
     model = CausalLM(read_config(folder))
     load_weights(model, read_weights(folder), where=str(folder))
