@@ -17,10 +17,12 @@ from typing import Any
 
 import torch
 from msgspec import Struct
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from agentrl.engine.loading import check_weights
+from agentrl.engine.loading import read_weights as read_weights  # part of this module's surface
 from agentrl.errors import ConfigError
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
@@ -252,30 +254,7 @@ def causal_rows(rows: int, length: int, groups: int) -> Attend:
     return attend
 
 
-def read_weights(folder: Path) -> dict[str, Tensor]:
-    """Every tensor of a checkpoint folder, sharded or not. Raises ConfigError if there is none."""
-    index = folder / "model.safetensors.index.json"
-    if index.is_file():
-        names = sorted(set(json.loads(index.read_text())["weight_map"].values()))
-        files = [folder / name for name in names]
-    else:
-        files = [folder / "model.safetensors"]
-    missing = [file.name for file in files if not file.is_file()]
-    if missing:
-        raise ConfigError(
-            f"this model folder has no weights: {', '.join(missing)} missing",
-            where=str(folder),
-            help="the embedded engine reads safetensors; convert other formats first",
-        )
-    tensors: dict[str, Tensor] = {}
-    for file in files:
-        tensors |= load_file(file)
-    return tensors
-
-
-def load_model(
-    folder: Path, dtype: torch.dtype = torch.float32, device: str = "cpu"
-) -> CausalLM:
+def load_model(folder: Path, dtype: torch.dtype = torch.float32, device: str = "cpu") -> CausalLM:
     """A model with the folder's weights, in `dtype`."""
     model = CausalLM(read_config(folder))
     load_weights(model, read_weights(folder), where=str(folder))
@@ -285,23 +264,9 @@ def load_model(
 def load_weights(model: CausalLM, tensors: dict[str, Tensor], where: str = "") -> None:
     """Copies `tensors` into `model` in place, casting. Raises ConfigError on a name or shape."""
     own = dict(model.named_parameters())
-    extra = sorted(set(tensors) - set(own) - {"lm_head.weight"})
-    extra = [name for name in extra if not name.endswith("rotary_emb.inv_freq")]
-    lacking = sorted(set(own) - set(tensors))
-    if extra or lacking:
-        raise ConfigError(
-            f"weights do not fit the model: {len(lacking)} missing, {len(extra)} unknown "
-            f"(first: {(lacking + extra)[0]})",
-            where=where,
-        )
+    check_weights(tensors, {name: tuple(p.shape) for name, p in own.items()}, where)
     with torch.no_grad():
         for name, parameter in own.items():
-            if parameter.shape != tensors[name].shape:
-                raise ConfigError(
-                    f"{name} has shape {tuple(tensors[name].shape)}, the configuration says "
-                    f"{tuple(parameter.shape)}",
-                    where=where,
-                )
             parameter.copy_(tensors[name])
 
 
