@@ -273,9 +273,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     return tensors
 
 
-def load_model(
-    folder: Path, dtype: torch.dtype = torch.float32, device: str = "cpu"
-) -> CausalLM:
+def load_model(folder: Path, dtype: torch.dtype = torch.float32, device: str = "cpu") -> CausalLM:
     """A model with the folder's weights, in `dtype`."""
     model = CausalLM(read_config(folder))
     load_weights(model, read_weights(folder), where=str(folder))
