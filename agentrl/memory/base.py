@@ -33,8 +33,6 @@ class Memory(Protocol):
     @property
     def tools(self) -> Sequence[Tool]: ...
 
-    async def fit(
-        self, context: Sequence[Message], budget: Budget, session: str
-    ) -> Rewrite | None:
+    async def fit(self, context: Sequence[Message], budget: Budget, session: str) -> Rewrite | None:
         """A context that fits, or None to leave it alone. Never changes its argument."""
         ...

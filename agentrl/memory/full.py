@@ -12,7 +12,5 @@ class KeepAll:
 
     tools: Sequence[Tool] = ()
 
-    async def fit(
-        self, context: Sequence[Message], budget: Budget, session: str
-    ) -> Rewrite | None:
+    async def fit(self, context: Sequence[Message], budget: Budget, session: str) -> Rewrite | None:
         return None

@@ -19,9 +19,7 @@ class Truncate:
     def __init__(self, keep_last: int = 2) -> None:
         self._keep_last = keep_last
 
-    async def fit(
-        self, context: Sequence[Message], budget: Budget, session: str
-    ) -> Rewrite | None:
+    async def fit(self, context: Sequence[Message], budget: Budget, session: str) -> Rewrite | None:
         if budget.holds(context):
             return None
         shorter = list(context)

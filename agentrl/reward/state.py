@@ -1,0 +1,154 @@
+"""Judge a workdir by what is in it."""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from agentrl.envs.sandbox import Sandbox
+from agentrl.errors import VerifierError
+from agentrl.reward.boxes import run_script
+from agentrl.task import Task
+from agentrl.trajectory.records import Trajectory, Verdict, invalid, scored
+
+EXPECTED = "expected.json"
+SURVEY = Path(__file__).with_name("statecheck.py").read_bytes()
+KEYS = {"files", "absent", "unchanged", "dirs", "exact_tree", "allowed"}
+
+Facts = dict[str, dict[str, Any]]
+"""Path relative to the workdir -> what is there, as `statecheck.py` puts it."""
+
+
+class StateVerifier:
+    """Compares the workdir with `task.tests["expected.json"]`, on the host.
+
+    `{"files": {PATH: {"sha256": HEX} | {"text": STR} | {"json": ANY} | {"numbers": [..]}},`
+    `"absent": [PATH], "unchanged": [PATH], "dirs": [PATH], "exact_tree": BOOL, "allowed": [PATH]}`;
+    a file entry may hold several conditions, and `"mode"` (an int). `text` ignores white space at
+    the end; `numbers` are the file's words, in order and with nothing else, within 1e-6 relative.
+    `unchanged` paths hold the task's own bytes. With `exact_tree` no file may exist that is not in
+    `files`, `unchanged` or `allowed`; directories that hold nothing count as nothing.
+
+    Every condition is a part, 1.0 or 0.0. Conditions the untouched workdir already meets are
+    guards and earn nothing: score = goals met / goals * guards kept / guards, 1.0 only if all
+    are met. A task without a goal is invalid: doing nothing would pass.
+
+    Raises VerifierError where `expected.json` is missing or wrong, or the survey did not run.
+    """
+
+    async def verify(self, task: Task, trajectory: Trajectory, sandbox: Sandbox) -> Verdict:
+        checks = checks_of(task)
+        at = f"/tmp/.survey-{token_hex(8)}.json"
+        result = await run_script(
+            sandbox, "/tests/statecheck.py", SURVEY, (task.sandbox.workdir, at), task.limits
+        )
+        if result.code != 0:
+            raise VerifierError(f"the survey failed: {result.err.text[-300:]}", where=task.id)
+        seen = json.loads(await sandbox.read(at))
+        if seen["more"]:
+            return scored(0.0, note="the workdir holds too many files to survey")
+        return grade(checks, initial(task), seen["found"])
+
+
+def grade(checks: dict[str, Callable[[Facts], bool]], before: Facts, after: Facts) -> Verdict:
+    """Score `after` by conditions, of which those that `before` meets are guards."""
+    goals = [name for name, check in checks.items() if not check(before)]
+    guards = [name for name in checks if name not in goals]
+    if not goals:
+        return invalid("nothing to check: the untouched workdir meets every condition")
+    parts = {name: float(check(after)) for name, check in checks.items()}
+    reached = sum(parts[name] for name in goals) / len(goals)
+    kept = sum(parts[name] for name in guards) / len(guards) if guards else 1.0
+    failed = [name for name, met in parts.items() if not met]
+    return scored(reached * kept, parts, f"failed: {', '.join(failed)}"[:300] if failed else "")
+
+
+def checks_of(task: Task) -> dict[str, Callable[[Facts], bool]]:
+    """The conditions by name. Raises VerifierError where they cannot be read."""
+    try:
+        expected = json.loads(task.tests[EXPECTED])
+        unknown = set(expected) - KEYS
+        if unknown:
+            raise ValueError(f"unknown key {sorted(unknown)[0]!r}; there are {sorted(KEYS)}")
+        checks: dict[str, Callable[[Facts], bool]] = {}
+        for path, wanted in expected.get("files", {}).items():
+            for kind, value in wanted.items():
+                checks[f"{kind} {path}"] = _file(path, kind, value)
+        for path in expected.get("absent", []):
+            checks[f"absent {path}"] = _absent(path)
+        for path in expected.get("dirs", []):
+            checks[f"dir {path}"] = _directory(path)
+        for path in expected.get("unchanged", []):
+            digest = hashlib.sha256(task.files[path]).hexdigest()
+            checks[f"unchanged {path}"] = _file(path, "sha256", digest)
+        if expected.get("exact_tree", False):
+            known = [*expected.get("files", {}), *expected.get("unchanged", [])]
+            checks["exact_tree"] = _only({*known, *expected.get("allowed", [])})
+    except KeyError as error:
+        raise VerifierError(f"{EXPECTED} needs {error}", where=task.id) from error
+    except (ValueError, TypeError, AttributeError) as error:
+        raise VerifierError(f"{EXPECTED} is wrong: {error}", where=task.id) from error
+    return checks
+
+
+def initial(task: Task) -> Facts:
+    """The workdir before anyone touched it."""
+    world: Facts = {}
+    for path, data in task.files.items():
+        world[path] = {
+            "type": "file",
+            "mode": 0o755 if data.startswith(b"#!") else 0o644,
+            "sha256": hashlib.sha256(data).hexdigest(),
+            "text": data.decode("utf-8", "replace"),
+        }
+        world |= {str(up): {"type": "dir"} for up in Path(path).parents if str(up) != "."}
+    return world
+
+
+def _file(path: str, kind: str, wanted: Any) -> Callable[[Facts], bool]:
+    kinds: dict[str, Callable[[dict[str, Any]], bool]] = {
+        "sha256": lambda fact: fact.get("sha256") == wanted,
+        "text": lambda fact: "text" in fact and fact["text"].rstrip() == wanted.rstrip(),
+        "json": lambda fact: "text" in fact and _same_json(fact["text"], wanted),
+        "numbers": lambda fact: "text" in fact and _same_numbers(fact["text"], wanted),
+        "mode": lambda fact: fact.get("mode") == wanted,
+    }
+    types = {"sha256": str, "text": str, "numbers": list, "mode": int}
+    if kind not in kinds or not isinstance(wanted, types.get(kind, object)):
+        raise ValueError(f"{path}: {kind!r} is not a condition, or its value has a wrong type")
+    return lambda facts: facts.get(path, {}).get("type") == "file" and kinds[kind](facts[path])
+
+
+def _absent(path: str) -> Callable[[Facts], bool]:
+    return lambda facts: path not in facts
+
+
+def _directory(path: str) -> Callable[[Facts], bool]:
+    return lambda facts: facts.get(path, {}).get("type") == "dir"
+
+
+def _only(known: set[str]) -> Callable[[Facts], bool]:
+    return lambda facts: all(fact["type"] == "dir" or p in known for p, fact in facts.items())
+
+
+def _same_json(text: str, wanted: Any) -> bool:
+    """Equal as JSON: the order of keys is free, and `true` is not 1."""
+    try:
+        return json.dumps(json.loads(text), sort_keys=True) == json.dumps(wanted, sort_keys=True)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _same_numbers(text: str, wanted: list[float]) -> bool:
+    """The file's words, split at white space, commas and semicolons, are exactly these numbers."""
+    try:
+        seen = [float(word) for word in re.split(r"[\s,;]+", text.strip())] if text.strip() else []
+    except ValueError:
+        return False
+    return len(seen) == len(wanted) and all(
+        math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9) for a, b in zip(seen, wanted, strict=True)
+    )
