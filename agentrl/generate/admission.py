@@ -1,7 +1,7 @@
 """Is a task fit to train on? Its oracle must pass and doing nothing must fail, every time."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 from msgspec import Struct
 
@@ -105,7 +105,7 @@ def _artifacts(box: Sandbox) -> Artifacts:
             where=type(box).__name__,
             help="use a sandbox with `harvest`, such as bubblewrap",
         )
-    return box
+    return cast(Artifacts, box)
 
 
 def _unplayable(trajectory: Trajectory) -> list[str]:

@@ -53,10 +53,10 @@ def create(v: Values, difficulty: int) -> Scene:
 
 CREATE_CLAUSES = {
     "new": (
-        "create the file {path} with the single line {text}",
+        "create the file {path} with the line {text}",
         "write the line {text} to a new file {path}",
         "make a file called {path} that says {text}",
-        "put the text {text} into a new file named {path}",
+        "put the text {text} into a file named {path}",
     ),
     "two": (
         "create {path} with the two lines {text}",
@@ -200,7 +200,7 @@ def copy_value(v: Values, difficulty: int) -> Scene:
     size = 2 if difficulty == 1 else 3
     files = [v.file("cfg") for _ in range(1 if difficulty < 4 else 2)]
     tables: list[dict[str, object]] = [
-        {v.name(): v.pick((v.number, v.name))() for _ in range(size)} for _ in files
+        {v.name(): v.number() if v.chance(0.5) else v.name() for _ in range(size)} for _ in files
     ]
     home = v.below(len(files))
     wanted = v.sample(list(tables[home]), 2 if difficulty == 3 else 1)
@@ -271,7 +271,7 @@ def organise(v: Values, difficulty: int) -> Scene:
     for _, arguments in moves:
         after[arguments["destination"]] = after.pop(arguments["source"])
     looks = [listing(), *(reading(p) for p in sorted(before) if by_content)]
-    slots = dict(a=kinds[0], b=kinds[1], one=goals[0], two=goals[1])
+    slots = {"a": kinds[0], "b": kinds[1], "one": goals[0], "two": goals[1]}
     text = v.pick(ORGANISE_PHRASES[difficulty]).format(**slots)
     return Scene(text, before, after, [*looks, *moves])
 

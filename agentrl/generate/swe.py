@@ -25,7 +25,7 @@ class Module(Struct, frozen=True):
 
     @property
     def dotted(self) -> str:
-        return self.path.removesuffix(".py").replace("/", ".")
+        return dotted(self.path)
 
     def source(self, buggy: Sequence[Func] = ()) -> str:
         imports = "".join(f"{f.needs}\n" for f in self.funcs if f.needs)
@@ -90,25 +90,31 @@ def _project(v: Values, family: str, difficulty: int) -> Project:
     def other() -> Func:
         return draw(v, v.pick([name for name in SHAPES if name != family]))
 
-    if difficulty == 1:
-        groups = [[bug]]
-    elif difficulty == 2:
-        groups = [v.shuffled([bug, other()])]
+    bugs = shown = (bug,)
+    groups: list[list[Func]]
+    if difficulty <= 2:
+        groups = [[bug]] if difficulty == 1 else [v.shuffled([bug, other()])]
     elif difficulty == 3:
         groups = v.shuffled([[bug], [other()]])
     elif difficulty == 4:
         groups = v.shuffled([v.shuffled([bug, other()]), [other()]])
-    elif v.chance(0.5):
-        outer = caller(v, bug, Module(paths[0], ()).dotted)
-        modules = (Module(paths[0], tuple(v.shuffled([bug, other()]))), Module(paths[1], (outer,)))
-        return Project(package, modules, (bug,), (outer,))
+    elif v.chance(0.5):  # the fault shows in a caller, in another module
+        outer = caller(v, bug, dotted(paths[0]))
+        groups, shown = [v.shuffled([bug, other()]), [outer]], (outer,)
     else:
         second = other()
         groups = v.shuffled([[bug], [second]])
-        modules = tuple(Module(p, tuple(g)) for p, g in zip(paths, groups, strict=True))
-        return Project(package, modules, (bug, second), (bug, second))
-    modules = tuple(Module(p, tuple(g)) for p, g in zip(paths, groups, strict=True))
-    return Project(package, modules, (bug,), (bug,))
+        return Project(package, _modules(paths, groups), (bug, second), (bug, second))
+    return Project(package, _modules(paths, groups), bugs, shown)
+
+
+def _modules(paths: list[str], groups: list[list[Func]]) -> tuple[Module, ...]:
+    return tuple(Module(p, tuple(g)) for p, g in zip(paths, groups, strict=True))
+
+
+def dotted(path: str) -> str:
+    """`a/b.py` as Python imports it."""
+    return path.removesuffix(".py").replace("/", ".")
 
 
 def _editable(project: Project) -> bool:

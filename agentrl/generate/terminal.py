@@ -1,4 +1,4 @@
-"""Shell tasks: files to write, count, find, edit, triage, unpack and sort, judged by final state."""
+"""Shell tasks: write, count, find, edit, triage, unpack and sort files, judged by final state."""
 
 from collections.abc import Callable, Sequence
 

@@ -175,9 +175,7 @@ def columns(v: Values, difficulty: int) -> Scene:
     calls = [shell(f"{command} > {out}")]
     if difficulty == 4 and v.chance(0.5):
         calls = [shell(f"{order} {files}"), shell(f"echo {result.strip()} > {out}")]
-    elif difficulty == 5:
-        calls = [shell(f"cat {files}"), *calls]
-    elif v.chance(0.3):
+    elif difficulty == 5 or v.chance(0.3):
         calls = [shell(f"cat {files}"), *calls]
     most = "largest" if high else "smallest"
     column_said = "names" if high else "numbers"

@@ -45,10 +45,10 @@ def write(v: Values, difficulty: int) -> Scene:
 
 
 _CREATE = (
-    "create the file {path} with the single line {text}",
+    "create the file {path} with the line {text}",
     "write the line {text} to a new file {path}",
     "make a file called {path} that says {text}",
-    "put the text {text} into a new file named {path}",
+    "put the text {text} into a file named {path}",
 )
 WRITE_CLAUSES = {
     "create": _CREATE,
@@ -56,12 +56,12 @@ WRITE_CLAUSES = {
     "append": (
         "append the line {text} to {path}",
         "add {text} as the last line of {path}",
-        "put {text} at the end of {path}, keeping the rest",
+        "put {text} at the end of {path}",
     ),
     "overwrite": (
         "replace the whole content of {path} with {text}",
         "overwrite {path} so that it only says {text}",
-        "make {path} hold just {text} and nothing else",
+        "make {path} hold just {text}",
     ),
 }
 
@@ -189,14 +189,18 @@ EDIT_CLAUSES = (
 
 
 def tarball(members: dict[str, str]) -> bytes:
-    """A small tar archive with fixed owner, mode and time, so its bytes depend on nothing else."""
+    """A tar archive with fixed owner, mode and time, so its bytes depend on nothing else.
+
+    Texts are at most 512 bytes. The end is two zero blocks, as the format asks, without the
+    padding to 10 KiB that `tarfile` adds.
+    """
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, text in members.items():
             info = tarfile.TarInfo(name)
             info.size, info.mtime, info.mode = len(text.encode()), 1_700_000_000, 0o644
             archive.addfile(info, io.BytesIO(text.encode()))
-    return out.getvalue()
+    return out.getvalue()[: (len(members) * 2 + 2) * tarfile.BLOCKSIZE]
 
 
 def archive(v: Values, difficulty: int) -> Scene:
@@ -270,6 +274,6 @@ ARCHIVE_PHRASES = {
     5: (
         "One of {names} holds a .{ext} file. Extract that file to {folder} and delete its archive.",
         "Look into {names}: unpack the .{ext} file into {folder}, then remove that archive.",
-        "Find the .{ext} file in {names}, extract only it to {folder} and delete the tar it was in.",
+        "Find the .{ext} file in {names}, extract only it to {folder} and delete the tar it is in.",
     ),
 }

@@ -14,22 +14,21 @@ from agentrl.generate.base import Split
 T = TypeVar("T")
 
 HELD_OUT_ONE_IN = 5
-WORDS = tuple(
-    """
-    amber apple apron arrow aspen autumn badge bagel bamboo barley basil beacon beaver berry birch
-    bison blanket bonnet bottle branch brook bucket button cabin cactus camel candle canoe carrot
-    castle cedar cellar cherry chimney cider cliff clover cobalt cobra comet copper coral cotton
-    cradle crane cricket crimson crow crystal dagger daisy dolphin donkey dragon eagle ember emerald
-    falcon feather fern fiddle finch flute forest fossil fox garlic ginger glacier goose grape
-    gravel guitar hammer harbor hazel heron hill honey hornet igloo indigo iris island ivory
-    jacket jasmine kayak kernel kettle kitten ladder lagoon lantern laurel lemon lily lizard
-    lobster lotus magnet mango maple marble meadow melon mirror monkey moss needle nutmeg oak oasis
-    olive onion orange orchid otter owl oyster paddle panda parrot peach pebble pepper pigeon pine
-    planet plum pony poppy puppet quartz quill rabbit raven ribbon river robin rocket saddle
-    salmon shadow silver sparrow spruce squid summit sunset swan tiger timber tulip turtle valley
-    velvet violet walnut willow winter wolf zebra
-    """.split()
-)
+POOL = """
+amber apple apron arrow aspen autumn badge bagel bamboo barley basil beacon beaver berry birch
+bison blanket bonnet bottle branch brook bucket button cabin cactus camel candle canoe carrot
+castle cedar cellar cherry chimney cider cliff clover cobalt cobra comet copper coral cotton
+cradle crane cricket crimson crow crystal dagger daisy dolphin donkey dragon eagle ember emerald
+falcon feather fern fiddle finch flute forest fossil fox garlic ginger glacier goose grape
+gravel guitar hammer harbor hazel heron hill honey hornet igloo indigo iris island ivory
+jacket jasmine kayak kernel kettle kitten ladder lagoon lantern laurel lemon lily lizard
+lobster lotus magnet mango maple marble meadow melon mirror monkey moss needle nutmeg oak oasis
+olive onion orange orchid otter owl oyster paddle panda parrot peach pebble pepper pigeon pine
+planet plum pony poppy puppet quartz quill rabbit raven ribbon river robin rocket saddle
+salmon shadow silver sparrow spruce squid summit sunset swan tiger timber tulip thistle valley
+velvet violet walnut willow winter wolf zebra
+"""
+WORDS = tuple(POOL.split())
 EXTENSIONS = ("txt", "log", "md", "csv", "dat")
 
 
