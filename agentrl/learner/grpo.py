@@ -1,0 +1,281 @@
+"""The policy-gradient learner: segments with advantages in, better weights out.
+
+GRPO, Dr.GRPO, DAPO, GSPO, CISPO and REINFORCE differ in the credit scheme and in three settings
+here (`loss`, `reducer`, the clip), see `LearnerConfig`. All arithmetic is fp32, and nothing in here
+is random beyond the version number, so with one thread a step is a function of weights and batch.
+"""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import fmean
+
+import torch
+from torch import Tensor
+
+from agentrl.engine.base import Weights
+from agentrl.engine.torch.model import load_model, load_weights
+from agentrl.errors import RunError
+from agentrl.learner import checkpoint
+from agentrl.learner.base import Stats
+from agentrl.learner.batch import MicroBatch, pack
+from agentrl.learner.config import LearnerConfig, check, rate
+from agentrl.learner.correction import correction_weights, effective_sample_size, mismatch
+from agentrl.learner.loss import clipped_tokens, kl, policy_loss, ratios
+from agentrl.learner.model import spread, token_logprobs
+from agentrl.learner.publish import publish
+from agentrl.trajectory.records import Segment
+
+
+class Seen:
+    """What the passes of one step measured: per trained token [N], and per update."""
+
+    def __init__(self) -> None:
+        self.logp: list[Tensor] = []
+        self.mu: list[Tensor] = []
+        self.ratio: list[Tensor] = []
+        self.clipped: list[Tensor] = []
+        self.entropy: list[Tensor] = []
+        self.correction: list[Tensor] = []
+        self.losses: list[float] = []
+        self.norms: list[float] = []
+        self.skipped = 0
+
+    def stats(self) -> Stats:
+        """Means over what was seen; of nothing, zeros."""
+        out = {
+            "loss": fmean(self.losses) if self.losses else 0.0,
+            "grad_norm": fmean(self.norms) if self.norms else 0.0,
+            "skipped": float(self.skipped),
+            "ratio_mean": mean_of(self.ratio, 1.0),
+            "clip_fraction": mean_of(self.clipped, 0.0),
+            "entropy": mean_of(self.entropy, 0.0),
+            **mismatch(joined(self.mu), joined(self.logp)),
+        }
+        if self.correction:
+            out["correction_mean"] = mean_of(self.correction, 1.0)
+            out["correction_ess"] = effective_sample_size(joined(self.correction))
+        return out
+
+
+class GrpoLearner:
+    """Moves the weights of the model in `folder`; publishes below `out / "weights"`.
+
+    `version` counts calls of `step`; version 0 is `folder` itself. One call makes
+    `epochs * minibatches` optimizer updates at one learning rate.
+    """
+
+    def __init__(self, folder: Path, out: Path, config: LearnerConfig | None = None) -> None:
+        self.config = config or LearnerConfig()
+        check(self.config)
+        self.folder, self.out = folder, out
+        self.model = load_model(folder)
+        self.reference = load_model(folder).requires_grad_(False) if self.config.kl else None
+        c = self.config
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), c.lr, c.betas, c.eps, c.weight_decay
+        )
+        self._version = 0
+
+    @property
+    def version(self) -> int:
+        return self._version
+
+    def step(self, batch: Sequence[Segment]) -> Stats:
+        """One step on `batch`. Raises RunError on a batch without a trained token.
+
+        An update whose loss or gradient is not finite is left out: the weights and the optimizer
+        stay as they are and `skipped` counts it; so is one in which every advantage is zero.
+        Staleness is this version minus the oldest version in a segment.
+        """
+        refuse_empty(batch)
+        began = time.perf_counter()
+        seen = Seen()
+        lr = rate(self.config, self._version)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        with threads(self.config.threads):
+            parts = [self._pack(part) for part in self._parts(batch)]
+            olds = [self._proximal(micros) for micros in parts]
+            for epoch in range(self.config.epochs):
+                for micros, old in zip(parts, olds, strict=True):
+                    self._update(micros, old, seen, first=epoch == 0)
+        stale = [float(self._version - segment.oldest) for segment in batch]
+        self._version += 1
+        return seen.stats() | {
+            "lr": lr,
+            "tokens": float(sum(sum(segment.mask) for segment in batch)),
+            "positions": float(sum(m.tokens.numel() for micros in parts for m in micros)),
+            "rows": float(len(batch)),
+            "rows_silent": float(len(batch) - sum(len(m.rows) for ms in parts for m in ms)),
+            "rollouts": float(len({segment.trajectory for segment in batch})),
+            "staleness_mean": fmean(stale),
+            "staleness_max": max(stale),
+            "seconds": time.perf_counter() - began,
+        }
+
+    def publish(self) -> Weights:
+        """Writes this version to disk, see `publish.publish`."""
+        root = self.out / "weights"
+        return publish(self.model, self._version, self.folder, root, self.config.keep)
+
+    def save(self, path: Path) -> None:
+        """Writes the exact state to folder `path`; see `checkpoint.save`."""
+        named = list(self.model.named_parameters())
+        moments = {
+            f"{key}/{name}": value
+            for name, parameter in named
+            for key, value in self.optimizer.state.get(parameter, {}).items()
+        }
+        scalars = {"version": self._version, "lr": rate(self.config, self._version)}
+        parts = {"model": dict(named), "optimizer": moments, "learner": scalars}
+        checkpoint.save(path, parts)
+
+    def load(self, path: Path) -> None:
+        """Takes up the state in `path`; further steps are bit for bit those of the saved run."""
+        parts = checkpoint.load(path)
+        load_weights(self.model, parts["model"], where=str(path))
+        self.optimizer.state.clear()
+        for name, parameter in self.model.named_parameters():
+            keys = ("step", "exp_avg", "exp_avg_sq")
+            state = {key: parts["optimizer"].get(f"{key}/{name}") for key in keys}
+            if all(value is not None for value in state.values()):
+                self.optimizer.state[parameter] = state
+        self._version = parts["learner"]["version"]
+
+    def _parts(self, batch: Sequence[Segment]) -> list[list[Segment]]:
+        """The batch in `minibatches` parts of whole rollouts, drawn by the version number."""
+        if self.config.minibatches == 1:
+            return [list(batch)]
+        rollouts = list(dict.fromkeys(segment.trajectory for segment in batch))
+        draw = torch.Generator().manual_seed(self._version)
+        order = [rollouts[i] for i in torch.randperm(len(rollouts), generator=draw).tolist()]
+        size = math.ceil(len(order) / self.config.minibatches)
+        chosen = [set(order[start : start + size]) for start in range(0, len(order), size)]
+        return [[s for s in batch if s.trajectory in names] for names in chosen]
+
+    def _pack(self, part: Sequence[Segment]) -> list[MicroBatch]:
+        c = self.config
+        return pack(
+            part, c.token_budget, c.reducer, max_length=c.max_length, skip_silent=not c.kl
+        )
+
+    def _proximal(self, micros: Sequence[MicroBatch]) -> list[Tensor | None]:
+        """log pi_old of each micro-batch; None where it is known without a pass of its own."""
+        c = self.config
+        if c.proximal == "sampler":
+            return [micro.logprobs for micro in micros]
+        if c.epochs == c.minibatches == 1:
+            return [None] * len(micros)  # the update's own forward pass has these weights
+        with torch.no_grad():
+            return [
+                spread(token_logprobs(self.model, m.tokens, m.mask, c.temperature)[0], m.mask)
+                for m in micros
+            ]
+
+    def _update(
+        self,
+        micros: Sequence[MicroBatch],
+        olds: Sequence[Tensor | None],
+        seen: Seen,
+        first: bool,
+    ) -> None:
+        """One optimizer update, or none where it would do harm."""
+        self.optimizer.zero_grad(set_to_none=True)
+        total = 0.0
+        for micro, old in zip(micros, olds, strict=True):
+            loss = self._loss(micro, old, seen if first else None)
+            total += float(loss.detach())
+            if not math.isfinite(total):
+                break
+            loss.backward()  # type: ignore[no-untyped-call]
+        norm = math.nan
+        if micros and math.isfinite(total):
+            clip = torch.nn.utils.clip_grad_norm_
+            norm = float(clip(self.model.parameters(), self.config.max_grad_norm))
+        if not math.isfinite(norm):
+            seen.skipped += 1
+            return
+        self.optimizer.step()
+        seen.losses.append(total)
+        seen.norms.append(norm)
+
+    def _loss(self, micro: MicroBatch, old: Tensor | None, seen: Seen | None) -> Tensor:
+        """The micro-batch's share of the step's loss; measures into `seen`."""
+        c, mask, mu = self.config, micro.mask, micro.logprobs
+        scored = token_logprobs(self.model, micro.tokens, mask, c.temperature)
+        logp = spread(scored.logprobs, mask)
+        old = logp.detach() if old is None else old
+        lossy = policy_loss(
+            logp,
+            old,
+            micro.advantages,
+            mask,
+            clip_low=c.clip_low,
+            clip_high=c.clip_high,
+            dual_clip=c.dual_clip,
+            kind=c.loss,
+        )
+        if c.correction != "none":
+            bounds = {"low": c.correction_low, "high": c.correction_high}
+            applied = correction_weights(old, mu, mask, c.correction, **bounds)
+            lossy = lossy * applied
+            if seen:
+                seen.correction.append(applied[mask])
+        total = (micro.weights * lossy).sum()
+        if self.reference is not None:
+            with torch.no_grad():
+                there = token_logprobs(self.reference, micro.tokens, mask, c.temperature)
+            penalty = kl(logp, spread(there.logprobs, mask), mask, c.kl_kind)
+            total = total + c.kl * (micro.weights * penalty).sum()
+        if seen:
+            self._measure(seen, micro, logp.detach(), old)
+            seen.entropy.append(scored.entropy)
+        return total
+
+    def _measure(self, seen: Seen, micro: MicroBatch, logp: Tensor, old: Tensor) -> None:
+        c, mask = self.config, micro.mask
+        seen.logp.append(logp[mask])
+        seen.mu.append(micro.logprobs[mask])
+        seen.ratio.append(ratios(logp, old, mask, c.loss)[mask])
+        bounds = {"clip_low": c.clip_low, "clip_high": c.clip_high}
+        clipped = clipped_tokens(logp, old, micro.advantages, mask, **bounds, kind=c.loss)
+        seen.clipped.append(clipped[mask].float())
+
+
+def refuse_empty(batch: Sequence[Segment]) -> None:
+    """Raises RunError unless some token of the batch is to be trained."""
+    if not batch:
+        raise RunError(
+            "there is nothing to train on: the batch holds no segments",
+            where="learner.step",
+            help="every group was dropped, or recorded no tokens; look at the last episodes",
+        )
+    if not any(any(segment.mask) for segment in batch):
+        raise RunError(
+            f"there is nothing to train on: no token of {len(batch)} segments was sampled by the "
+            "policy",
+            where=f"segments of {', '.join(sorted({s.trajectory for s in batch})[:3])}",
+            help="the engine must return the tokens it sampled with their log-probabilities",
+        )
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """torch's thread count within the block."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def joined(parts: Sequence[Tensor]) -> Tensor:
+    return torch.cat(list(parts)) if parts else torch.empty(0)
+
+
+def mean_of(parts: Sequence[Tensor], empty: float) -> float:
+    return float(joined(parts).mean()) if any(part.numel() for part in parts) else empty
