@@ -27,6 +27,11 @@ EXIT_CODES = (
 TOP = ("model", "seed", "size", "max-steps", "output", "memory", "credit", "sandbox")
 """Flags that are the configuration's own top-level keys, or the short form of one path."""
 
+KEYS = """
+  @FILE.toml            configuration files, later ones win
+  --section.key VALUE   any key of the configuration; `--help-all` lists them
+"""
+
 
 class Parser(argparse.ArgumentParser):
     """argparse, but a mistake is an error like any other of ours."""
@@ -148,7 +153,7 @@ def _value_of(name: str, waiting: list[str]) -> str | bool:
 
 
 def _parser(name: str, verb: Verb) -> Parser:
-    extra = "\n  any --section.key VALUE sets that key; see --help-all\n" if verb.builds else ""
+    extra = KEYS if verb.builds else ""
     parser = Parser(
         prog=f"agentrl {name}",
         description=verb.about,
@@ -269,7 +274,6 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--env", metavar="NAME", help="preset: terminal, filesystem, swe")
     parser.add_argument("--print-config", action="store_true", help="show who set what, and stop")
     group = parser.add_argument_group("configuration (flags override @files, these the preset)")
-    group.add_argument("@FILE.toml", nargs="?", help="configuration files, later ones win")
     for flag in TOP:
         group.add_argument(f"--{flag}", metavar="VALUE")
 

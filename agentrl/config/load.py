@@ -126,7 +126,9 @@ def _file_layer(path: Path, explicit: bool) -> Layer:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(f"cannot read the file: {reason}", where=str(path)) from None
+        raise ConfigError(
+            f"cannot read the file: {reason}", where=str(path), help="give its path after the @"
+        ) from None
     lines = toml.line_numbers(text)
     return Layer(table, {p: f"{path}{_line(p, lines)}" for p, _ in _leaves(table)}, explicit)
 
