@@ -1,0 +1,111 @@
+"""What no single key can know: rules between keys, and keys that would do nothing."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+from msgspec import Struct
+
+from agentrl.config.parts import plugin_problems
+from agentrl.config.sections import PLUGIN_KINDS, RunConfig, without_effect
+from agentrl.plugins import names
+
+
+class Complaint(Struct, frozen=True):
+    """A fault of the key at `path`; the loader knows who set it."""
+
+    path: str
+    what: str
+    help: str = ""
+
+
+def complaints(config: RunConfig, explicit: Mapping[str, str]) -> list[Complaint]:
+    """Every broken rule. `explicit` holds the paths a person set by a file or a flag."""
+    return [
+        *_groups(config),
+        *_queue(config),
+        *_sandbox(config),
+        *_held_out(config),
+        *_idle(config, explicit),
+        *_plugins(config),
+    ]
+
+
+def _groups(config: RunConfig) -> list[Complaint]:
+    if config.scheduler.group_size >= 2:
+        return []
+    what = (
+        "group_size 1 cannot give a signal: tries at the same task are compared, and with one "
+        "try the advantage is always 0"
+    )
+    return [Complaint("scheduler.group_size", what, "use 4 or more")]
+
+
+def _queue(config: RunConfig) -> list[Complaint]:
+    s = config.scheduler
+    found = []
+    if s.slots < s.groups_per_step:
+        found.append(
+            Complaint(
+                "scheduler.slots",
+                f"{s.slots} slots never fill a step of {s.groups_per_step} groups",
+                f"`--scheduler.slots {s.groups_per_step}` or more; each slot holds one group",
+            )
+        )
+    if s.window > s.slots:
+        found.append(
+            Complaint(
+                "scheduler.window",
+                f"a window of {s.window} groups is more than the {s.slots} slots there are",
+                f"1 to {s.slots}; it says how far younger finished groups may pass older ones",
+            )
+        )
+    return found
+
+
+def _sandbox(config: RunConfig) -> list[Complaint]:
+    s = config.sandbox
+    if s.type == "unsafe" and not s.unsafe:
+        what = "sandbox `unsafe` runs the agent's commands on this machine without a box"
+        help = "`--sandbox unsafe --sandbox.unsafe` says that this is meant"
+        return [Complaint("sandbox.type", what, help)]
+    if s.unsafe and s.type != "unsafe":
+        what = f"`sandbox.unsafe` has no effect with sandbox {s.type!r}"
+        return [Complaint("sandbox.unsafe", what, "leave it out, or add `--sandbox unsafe`")]
+    return []
+
+
+def _held_out(config: RunConfig) -> list[Complaint]:
+    if config.eval.every and not config.eval.tasks:
+        what = "`eval.every` has no effect: there are no held-out tasks to measure"
+        return [Complaint("eval.every", what, "set `--eval.tasks 50`, or leave out eval.every")]
+    return []
+
+
+def _idle(config: RunConfig, explicit: Mapping[str, str]) -> list[Complaint]:
+    mode = config.scheduler.mode
+    return [
+        Complaint(
+            path,
+            f"`{path}` has no effect in {mode} mode: batches are played in lock step",
+            "leave it out, or set `--scheduler.mode async`",
+        )
+        for path in without_effect(mode)
+        if path in explicit
+    ]
+
+
+def _plugins(config: RunConfig) -> list[Complaint]:
+    found = []
+    for table, kind in PLUGIN_KINDS.items():
+        section = getattr(config, table)
+        known = names(kind)
+        if section.type not in known:
+            near = get_close_matches(section.type, known, 1)
+            listed = f"there are {', '.join(known)}"
+            help = f"one with a similar name exists: `{near[0]}`" if near else listed
+            what = f"no {kind} plug-in is named {section.type!r}"
+            found.append(Complaint(f"{table}.type", what, help))
+            continue
+        for problem in plugin_problems(kind, section):
+            found.append(Complaint(problem.where, problem.what, problem.help))
+    return found

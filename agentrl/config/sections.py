@@ -1,0 +1,172 @@
+"""The sections of a run's configuration. Everything is frozen; an unknown key is an error.
+
+A section that names a plug-in (`env`, `sandbox`, `memory`, `credit`) also keeps the plug-in's own
+keys, flat beside `type`; `parts.py` checks them against the plug-in's keyword arguments.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Fraction = Annotated[float, Field(gt=0.0, le=1.0)]
+Positive = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
+Rate = Annotated[float, Field(ge=0.0)]
+Temperature = Annotated[float, Field(gt=0.0)]
+Difficulty = Annotated[int, Field(ge=1, le=5)]
+Size = Literal["tiny", "small", "full"]
+
+_CLOSED = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+_PLUGIN = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class EnvSection(BaseModel):
+    """The world and its tasks: `suite` is `generated`, or a path or glob of task folders."""
+
+    model_config = _PLUGIN
+    type: str = "terminal"
+    suite: str = "generated"
+    difficulties: Annotated[tuple[Difficulty, ...], Field(strict=False, min_length=1)] = (
+        1, 2, 3, 4, 5,
+    )  # fmt: skip
+    families: Annotated[tuple[str, ...], Field(strict=False)] = ()  # none named: all
+
+
+class SandboxSection(BaseModel):
+    """Where agents act. `boxes` is the most that may be open at once."""
+
+    model_config = _PLUGIN
+    type: str = "bubblewrap"
+    unsafe: bool = False
+    boxes: Positive = 16
+
+
+class MemorySection(BaseModel):
+    """What keeps a context short enough."""
+
+    model_config = _PLUGIN
+    type: str = "full"
+
+
+class AgentSection(BaseModel):
+    """How replies are sampled while training. `top_k` 0 switches it off."""
+
+    model_config = _CLOSED
+    temperature: Temperature = 1.0
+    top_p: Fraction = 1.0
+    top_k: Count = 0
+
+
+class EngineSection(BaseModel):
+    """What samples. `kv` says what new weights do to caches of replies in flight."""
+
+    model_config = _CLOSED
+    type: Literal["torch"] = "torch"
+    threads: Positive = 1
+    kv_tokens: Positive = 65_536
+    kv: Literal["reuse", "recompute", "drain"] = "reuse"
+    dtype: Literal["float32", "bfloat16"] = "float32"
+
+
+class CreditSection(BaseModel):
+    """Which step earned it."""
+
+    model_config = _PLUGIN
+    type: str = "outcome"
+
+
+class LearnerSection(BaseModel):
+    """How weights move. `lr_end` is the share of `lr` left at the last step."""
+
+    model_config = _CLOSED
+    lr: Annotated[float, Field(gt=0.0)] = 3e-4
+    lr_end: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    warmup: Count = 5
+    clip_low: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.2
+    clip_high: Rate = 0.28
+    kl: Rate = 0.0
+    grad_clip: Rate = 1.0
+    weighting: str = "rollout"
+    loss: str = "ppo"
+    epochs: Positive = 1
+    save_every: Count = 25
+    keep: Positive = 2
+    threads: Positive = 1
+    token_budget: Positive = 8_192
+    process: bool = True
+
+
+class SchedulerSection(BaseModel):
+    """Who goes next. `slots` and `window` count groups, `patience` groups that taught nothing."""
+
+    model_config = _CLOSED
+    mode: Literal["async", "sync"] = "async"
+    groups_per_step: Positive = 4
+    group_size: Positive = 8
+    slots: Positive = 8
+    window: Positive = 4
+    patience: Positive = 100
+    curriculum: Literal["uniform", "learnable"] = "learnable"
+
+
+class EvalSection(BaseModel):
+    """What is measured on held-out tasks. `every` 0: only before and after training."""
+
+    model_config = _CLOSED
+    tasks: Count = 200
+    every: Count = 0
+    tries: Positive = 1
+    temperature: Temperature = 1.0
+    seed: int = 20_260_101
+
+
+class RunConfig(BaseModel):
+    """Everything that shapes a run; `agentrl schema config` prints it."""
+
+    model_config = _CLOSED
+    model: str = "tiny"
+    seed: int = 0
+    size: Size = "tiny"
+    max_steps: Count = 200
+    output: str = "runs"
+    env: EnvSection = EnvSection()
+    sandbox: SandboxSection = SandboxSection()
+    memory: MemorySection = MemorySection()
+    agent: AgentSection = AgentSection()
+    engine: EngineSection = EngineSection()
+    credit: CreditSection = CreditSection()
+    learner: LearnerSection = LearnerSection()
+    scheduler: SchedulerSection = SchedulerSection()
+    eval: EvalSection = EvalSection()
+
+
+PLUGIN_KINDS = {"env": "envs", "sandbox": "sandboxes", "memory": "memory", "credit": "credit"}
+"""Section -> plug-in kind, where a section names one."""
+
+SECTIONS: dict[str, type[BaseModel]] = {
+    name: field.annotation
+    for name, field in RunConfig.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+}
+
+SIZES: dict[str, dict[str, dict[str, int]]] = {
+    "tiny": {},
+    "small": {
+        "sandbox": {"boxes": 32},
+        "engine": {"kv_tokens": 262_144},
+        "learner": {"token_budget": 16_384},
+        "scheduler": {"groups_per_step": 8, "slots": 16, "window": 8},
+    },
+    "full": {
+        "sandbox": {"boxes": 64},
+        "engine": {"kv_tokens": 1_048_576},
+        "learner": {"token_budget": 65_536},
+        "scheduler": {"groups_per_step": 16, "group_size": 16, "slots": 32, "window": 16},
+    },
+}
+"""What the one dial sets; `tiny` is the defaults."""
+
+
+def without_effect(mode: str) -> tuple[str, ...]:
+    """Paths that mean nothing in this mode: lock-step batches have no queue, nothing in flight."""
+    return ("scheduler.slots", "scheduler.window", "engine.kv") if mode == "sync" else ()

@@ -1,0 +1,85 @@
+"""`agentrl resume`."""
+
+import argparse
+import sys
+from typing import Any
+
+from agentrl.config import Resolved, load
+from agentrl.errors import ConfigError
+from agentrl.run.answers import console, finish, resolve
+from agentrl.run.runs import RunFile, find_run, read_run
+from agentrl.run.train_command import dry_run
+
+FIXED = (
+    "model",
+    "seed",
+    "output",
+    "env",
+    "memory",
+    "credit",
+    "scheduler.mode",
+    "scheduler.groups_per_step",
+    "scheduler.group_size",
+    "eval.tasks",
+    "eval.seed",
+)
+"""What the steps already done were drawn from; changing it would be another run."""
+
+
+def main(args: argparse.Namespace) -> int:
+    """Go on with a run by its own configuration; exit 1 where there is nothing left to do."""
+    folder = find_run(args.run, args.runs)
+    run = read_run(folder)
+    if run.state == "running":
+        raise ConfigError(
+            f"run {run.id} is at work, process {run.owner.pid if run.owner else '?'}",
+            where=str(folder),
+            help="stop it first: ctrl-C where it runs, or `kill` with that number",
+        )
+    if args.env:
+        raise ConfigError("a run brings its own preset", where=f"--env {args.env}")
+    resolved = resolve(args, folder / "config.toml")
+    refuse_changes(load(base=folder / "config.toml"), resolved, run)
+    if args.print_config:
+        print(resolved.annotated(), end="")
+        return 0
+    if run.step >= resolved.config.max_steps:
+        print(
+            f"run {run.id} is done: {run.step} of {resolved.config.max_steps} steps\n"
+            f"next: agentrl resume {run.id[-4:]} --max-steps {2 * max(run.step, 1)}",
+            file=sys.stderr,
+        )
+        return 1
+    if args.dry_run:
+        return dry_run(resolved)
+    from agentrl.run import session  # torch: only where something is about to start
+
+    with console(args) as report:
+        answer = session.resume(folder, resolved, report)
+    return finish(args, answer)
+
+
+def refuse_changes(before: Resolved, after: Resolved, run: RunFile) -> None:
+    """Raises ConfigError where a flag would change what was already drawn."""
+    for path in FIXED:
+        old, new = _at(before, path), _at(after, path)
+        if old != new:
+            where = next((o for p, o in after.origins.items() if p.startswith(path)), path)
+            raise ConfigError(
+                f"resume would change `{path}`: the {run.step} steps done were made with {old}",
+                where=where,
+                help="leave it out, or start a new run with `agentrl train`",
+            )
+    if after.config.max_steps < run.step:
+        raise ConfigError(
+            f"max_steps {after.config.max_steps} is less than the {run.step} steps already done",
+            where=after.origins.get("max_steps", "max_steps"),
+            help="it is the total, not what is added",
+        )
+
+
+def _at(resolved: Resolved, path: str) -> Any:
+    value: Any = resolved.config.model_dump()
+    for key in path.split("."):
+        value = value[key]
+    return value
