@@ -1,0 +1,78 @@
+"""Trajectory and per-step credit in, trainable token runs out."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from agentrl.errors import RunError, StoreError
+from agentrl.trajectory.records import Segment, Step, TokenSpan, Trajectory
+
+
+def segments(trajectory: Trajectory, advantages: Sequence[float]) -> list[Segment]:
+    """One segment for each stretch in which the context was only appended to.
+
+    `advantages` has one number a step; each sampled token gets its step's. Borders are where a
+    span says that its prompt did not extend what was sent and sampled (`TokenSpan.continues`),
+    and nowhere else. Stretches in which nothing was sampled are left out. `weight` is 1.0.
+
+    Example: step 0 sends [1, 2] and samples [3]; step 1 adds [4] and samples [5, 6]:
+    tokens [1, 2, 3, 4, 5, 6], mask [F, F, T, F, T, T].
+
+    Raises `RunError` where the number of advantages is not the number of steps, and `StoreError`
+    where a span has not one log-probability and one policy version for each sampled token.
+    """
+    if len(advantages) != len(trajectory.steps):
+        raise RunError(
+            f"{len(advantages)} advantages for the {len(trajectory.steps)} steps of episode "
+            f"{trajectory.id!r}",
+            where=f"episode {trajectory.id!r}",
+            help="a credit scheme returns one number for each step of each member",
+        )
+    runs = groupby(trajectory.steps, key=lambda step: step.segment)
+    made = (_segment(trajectory.id, index, run, advantages) for index, run in runs)
+    return [segment for segment in made if any(segment.mask)]
+
+
+def _segment(
+    trajectory: str, index: int, run: Iterable[Step], advantages: Sequence[float]
+) -> Segment:
+    tokens: list[int] = []
+    mask: list[bool] = []
+    logprobs: list[float] = []
+    credit: list[float] = []
+    versions: list[int] = []
+    for step in run:
+        if step.tokens is None:
+            continue
+        span, where = step.tokens, f"step {step.index} of episode {trajectory!r}"
+        if len(span.logprobs) != len(span.sampled):
+            raise StoreError(
+                f"{len(span.logprobs)} log-probabilities for {len(span.sampled)} sampled tokens",
+                where=where,
+                help="the engine that sampled them must return one for each token",
+            )
+        sent, sampled = len(span.context), len(span.sampled)
+        tokens += span.context + span.sampled
+        mask += [False] * sent + [True] * sampled
+        logprobs += [0.0] * sent + span.logprobs
+        credit += [0.0] * sent + [float(advantages[step.index])] * sampled
+        versions += [-1] * sent + versions_of(span, where)
+    return Segment(trajectory, index, tokens, mask, logprobs, credit, versions)
+
+
+def versions_of(span: TokenSpan, where: str = "a token span") -> list[int]:
+    """The policy version of each sampled token, spread out from `[(offset, version)]`.
+
+    Example: 5 tokens and [(0, 11), (2, 12)] give [11, 11, 12, 12, 12].
+    """
+    starts = [offset for offset, _ in span.versions]
+    covered = not span.sampled or (bool(starts) and starts[0] == 0)
+    if not covered or starts != sorted(starts):
+        raise StoreError(
+            f"policy versions {span.versions} do not cover {len(span.sampled)} sampled tokens",
+            where=where,
+            help="versions are (offset, version) pairs, offsets rising from 0",
+        )
+    out: list[int] = []
+    for offset, version in reversed(span.versions):
+        out = [version] * (len(span.sampled) - offset - len(out)) + out
+    return out
