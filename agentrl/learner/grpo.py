@@ -158,9 +158,7 @@ class GrpoLearner:
 
     def _pack(self, part: Sequence[Segment]) -> list[MicroBatch]:
         c = self.config
-        return pack(
-            part, c.token_budget, c.reducer, max_length=c.max_length, skip_silent=not c.kl
-        )
+        return pack(part, c.token_budget, c.reducer, max_length=c.max_length, skip_silent=not c.kl)
 
     def _proximal(self, micros: Sequence[MicroBatch]) -> list[Tensor | None]:
         """log pi_old of each micro-batch; None where it is known without a pass of its own."""

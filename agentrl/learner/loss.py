@@ -24,7 +24,11 @@ from agentrl.errors import ConfigError
 Kind = Literal["ppo", "gspo", "cispo", "reinforce"]
 KL = Literal["k1", "k2", "k3"]
 Aggregation = Literal[
-    "token-mean", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm", "token-sum"
+    "token-mean",
+    "seq-mean-token-sum",
+    "seq-mean-token-mean",
+    "seq-mean-token-sum-norm",
+    "token-sum",
 ]
 
 LOG_LIMIT = 20.0

@@ -4,13 +4,13 @@ Shape legend: B rows, T positions, N trained tokens of all rows, D hidden size, 
 H query heads, G key/value heads, K head size.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from agentrl.engine.torch.model import Attend, CausalLM
+from agentrl.engine.torch.model import Attend, CausalLM, Layer
 
 
 class Scored(NamedTuple):
@@ -52,7 +52,7 @@ def selected_hidden(model: CausalLM, tokens: Tensor, select: Tensor) -> Tensor:
     attend = attend_rows(rows, length)
     for index, layer in enumerate(body.layers[:-1]):
         x = layer(x, rotation, index, attend)
-    last = body.layers[-1]
+    last = cast(Layer, body.layers[-1])
     x = x + last.self_attn(last.input_layernorm(x), rotation, len(body.layers) - 1, attend)
     x = x[select.reshape(-1).nonzero().squeeze(-1)]
     x = x + last.mlp(last.post_attention_layernorm(x))

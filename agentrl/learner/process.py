@@ -87,7 +87,11 @@ class LearnerProcess:
             )
         child.close()
         self._version = 0
-        self._exchange(Start(str(folder.absolute()), str(out.absolute()), config))
+        try:
+            self._exchange(Start(str(folder.absolute()), str(out.absolute()), config))
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def version(self) -> int:

@@ -12,9 +12,7 @@ LIVE = "LIVE"
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.bin", "*.gguf", "*.pt", "*.onnx")
 
 
-def publish(
-    model: CausalLM, version: int, source: Path, root: Path, keep: int = 2
-) -> Weights:
+def publish(model: CausalLM, version: int, source: Path, root: Path, keep: int = 2) -> Weights:
     """Writes `root/v000012` with `model.safetensors`, and the files beside `source`'s weights.
 
     Configuration and tokenizer are hard-linked from `source` where the file system allows it, else

@@ -1,6 +1,5 @@
 import pytest
 import torch
-
 from agentrl.errors import ConfigError, RunError
 from agentrl.learner.batch import pack, token_weights
 from agentrl.trajectory.records import Segment

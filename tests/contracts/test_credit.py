@@ -1,0 +1,93 @@
+"""What every registered credit scheme promises, ours or a stranger's."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from agentrl.messages import Message
+from agentrl.plugins import find, names
+from agentrl.task import Task
+from agentrl.trajectory.records import Group, Step, Trajectory
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+TASK = Task("t", "s", "do it")
+EVERY = pytest.mark.parametrize("name", names("credit"))
+
+rewards = st.sampled_from([None, 0.0, 0.3, 1.0])
+signals = st.sampled_from([0.0, -0.5, 0.25])
+members = st.lists(st.tuples(rewards, st.lists(signals, max_size=4)), max_size=5)
+
+
+def group(shape: list[tuple[float | None, list[float]]]) -> Group:
+    reply = Message("assistant", "ok")
+    return Group(
+        "g",
+        TASK,
+        tuple(
+            Trajectory(
+                f"e{i}",
+                "g",
+                TASK,
+                steps=tuple(
+                    Step(n, 0, "agent", reply, signals={"x": value} if value else {})
+                    for n, value in enumerate(values)
+                ),
+                reward=reward,
+            )
+            for i, (reward, values) in enumerate(shape)
+        ),
+    )
+
+
+def assign(name: str, subject: Group) -> Any:
+    return find("credit", name)().assign(subject)
+
+
+@EVERY
+@given(shape=members)
+@settings(max_examples=60, deadline=None)
+def test_credit_has_the_shape_of_the_group(name, shape):
+    rows = assign(name, group(shape))
+    assert [len(row) for row in rows] == [len(values) for _, values in shape]
+    assert all(isinstance(value, float) for row in rows for value in row)
+
+
+@EVERY
+@given(shape=members)
+@settings(max_examples=60, deadline=None)
+def test_the_unjudged_get_zeros_and_change_nothing_for_the_others(name, shape):
+    rows = assign(name, group(shape))
+    judged = [one for one in shape if one[0] is not None]
+    others = [row for row, one in zip(rows, shape, strict=True) if one[0] is not None]
+    assert all(not any(row) for row, one in zip(rows, shape, strict=True) if one[0] is None)
+    assert others == assign(name, group(judged))
+
+
+@EVERY
+@given(
+    one=st.tuples(st.sampled_from([0.0, 0.3, 1.0]), st.lists(signals, max_size=4)),
+    count=st.integers(1, 7),
+)
+@settings(max_examples=60, deadline=None)
+def test_siblings_that_are_alike_have_nothing_to_teach(name, one, count):
+    assert not any(value for row in assign(name, group([one] * count)) for value in row)
+
+
+@EVERY
+@given(shape=members)
+@settings(max_examples=60, deadline=None)
+def test_credit_is_pure(name, shape):
+    subject = group(shape)
+    before = msgspec.msgpack.encode(subject)
+    scheme = find("credit", name)()
+    first = scheme.assign(subject)
+    scheme.assign(group([(1.0, [0.0]), (0.0, [0.0])]))
+    assert scheme.assign(subject) == first
+    assert msgspec.msgpack.encode(subject) == before
+
+
+@EVERY
+def test_a_better_try_earns_more_than_a_worse_one(name):
+    good, bad = assign(name, group([(1.0, [0.0, 0.0]), (0.0, [0.0, 0.0])]))
+    assert all(a > 0 > b for a, b in zip(good, bad, strict=True))
