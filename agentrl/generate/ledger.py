@@ -41,15 +41,21 @@ def cells(generator: Generator) -> list[Cell]:
     return [(family, level) for level in DIFFICULTIES for family in generator.families]
 
 
-def held_out(generator: Generator, domain: str, n: int, seed: int = 0) -> list[Task]:
-    """`n` different tasks of the held-out split, uniform over families and difficulties 1-5
-    (round robin, so counts differ by one at most). Same arguments, same bytes.
+def held_out(
+    generator: Generator,
+    domain: str,
+    n: int,
+    seed: int = 0,
+    grid: Sequence[Cell] | None = None,
+) -> list[Task]:
+    """`n` different tasks of the held-out split, uniform over `grid` (default: families and
+    difficulties 1-5; round robin, so counts differ by one at most). Same arguments, same bytes.
 
     Raises ConfigError where the generator makes tasks of another domain or no more new ones.
     """
     tasks: list[Task] = []
     seen: set[str] = set()
-    grid = cells(generator)
+    grid = cells(generator) if grid is None else grid
     for i in range(n):
         family, difficulty = grid[i % len(grid)]
         for attempt in range(100):

@@ -17,10 +17,12 @@ from agentrl.engine.torch.engine import TorchEngine
 from agentrl.envs.sandbox import OpenSandbox
 from agentrl.envs.suite import load_suite
 from agentrl.errors import ConfigError, NotReady
-from agentrl.generate.ledger import check_disjoint, held_out
+from agentrl.generate.ledger import Ledger, check_disjoint, held_out
+from agentrl.learner.base import Learner
+from agentrl.learner.config import LearnerConfig
+from agentrl.learner.grpo import GrpoLearner
 from agentrl.learner.process import LearnerProcess
 from agentrl.run.lesson import Patience
-from agentrl.run.models import resolve
 from agentrl.run.train import Run
 from agentrl.scheduler.curriculum import Curriculum, Kind
 from agentrl.scheduler.slots import Slots, Work
@@ -34,21 +36,14 @@ class World(Struct, frozen=True):
     kinds: list[Kind]
     task_of: Callable[[int, Kind], Task]
     held_out: list[Task]
-
-
-class Bench(Struct, frozen=True):
-    """What evaluation needs: an engine, a recipe with the evaluation's policy, and tasks."""
-
-    engine: TorchEngine
-    recipe: Recipe
-    tasks: list[Task]
+    reply_tokens: int  # the longest reply any of these tasks allows
 
 
 def world(config: RunConfig) -> World:
     """Generated tasks, or task folders where `env.suite` is a path. Raises ConfigError."""
     if config.env.suite != "generated":
         return folders(config)
-    generator = build_plugin("generators", config.env)
+    generator = plugins.find("generators", config.env.type)()
     known = list(generator.families)
     families = list(config.env.families) or known
     unknown = sorted(set(families) - set(known))
@@ -62,11 +57,20 @@ def world(config: RunConfig) -> World:
     seed = config.seed
 
     def task_of(number: int, kind: Kind) -> Task:
-        return generator.make(kind[0], kind[1], seed * 1_000_003 + number, "train")
+        task: Task = generator.make(kind[0], kind[1], seed * 1_000_003 + number, "train")
+        return task
 
-    kept = held_out(generator, config.eval.tasks, config.eval.seed, kinds)
-    check_disjoint([task_of(n, kinds[n % len(kinds)]) for n in range(2 * len(kinds))], kept)
-    return World(kinds, task_of, kept)
+    kept = held_out(generator, config.env.type, config.eval.tasks, config.eval.seed, kinds)
+    sample = [task_of(number, kind) for number, kind in enumerate(kinds)]
+    check_disjoint(sample, kept)
+    ledger = Ledger(kept)
+
+    def checked(number: int, kind: Kind) -> Task:
+        task = task_of(number, kind)
+        ledger.check(task)
+        return task
+
+    return World(kinds, checked, kept, longest_reply(sample))
 
 
 def folders(config: RunConfig) -> World:
@@ -85,17 +89,21 @@ def folders(config: RunConfig) -> World:
     def task_of(number: int, kind: Kind) -> Task:
         return by_kind[kind][number % len(by_kind[kind])]
 
-    return World(list(by_kind), task_of, kept[: config.eval.tasks])
+    return World(list(by_kind), task_of, kept[: config.eval.tasks], longest_reply(tasks))
+
+
+def longest_reply(tasks: Sequence[Task]) -> int:
+    return max(task.limits.reply_tokens for task in tasks)
 
 
 def open_sandbox(config: RunConfig) -> OpenSandbox:
     """The backend, proven to work. Raises NotReady with what is missing."""
     kind = "unsafe" if config.sandbox.unsafe else config.sandbox.type
-    backend: OpenSandbox
-    if config.sandbox.unsafe:
-        backend = plugins.find("sandboxes", "unsafe")()
-    else:
-        backend = build_plugin("sandboxes", config.sandbox)
+    backend: OpenSandbox = (
+        plugins.find("sandboxes", "unsafe")()
+        if config.sandbox.unsafe
+        else build_plugin("sandboxes", config.sandbox)
+    )
     probe = getattr(backend, "probe", None)
     missing: Sequence[str] = probe() if probe else ()
     if missing:
@@ -123,12 +131,15 @@ def engine(config: RunConfig, folder: Path) -> TorchEngine:
     )
 
 
-def recipe(config: RunConfig, runner: TorchEngine, folder: Path, backend: OpenSandbox) -> Recipe:
+def recipe(
+    config: RunConfig, source: World, runner: TorchEngine, folder: Path, backend: OpenSandbox
+) -> Recipe:
     """The recipe for training episodes; see `for_evaluation`."""
     a = config.agent
     policy = TokenPolicy(
         runner,
         renderer(folder),
+        reply_tokens=source.reply_tokens,
         temperature=a.temperature,
         top_p=a.top_p,
         top_k=a.top_k,
@@ -153,10 +164,16 @@ def recipe(config: RunConfig, runner: TorchEngine, folder: Path, backend: OpenSa
     )
 
 
-def for_evaluation(config: RunConfig, base: Recipe, runner: TorchEngine, folder: Path) -> Recipe:
+def for_evaluation(
+    config: RunConfig, source: World, base: Recipe, runner: TorchEngine, folder: Path
+) -> Recipe:
     """The same recipe with the evaluation's temperature and seed."""
     policy = TokenPolicy(
-        runner, renderer(folder), temperature=config.eval.temperature, seed=config.eval.seed
+        runner,
+        renderer(folder),
+        reply_tokens=source.reply_tokens,
+        temperature=config.eval.temperature,
+        seed=config.eval.seed,
     )
 
     def played(episode: str) -> None:
@@ -166,26 +183,27 @@ def for_evaluation(config: RunConfig, base: Recipe, runner: TorchEngine, folder:
     return replace(base, policy=policy, played=played)
 
 
-def learner(config: RunConfig, folder: Path, run_dir: Path) -> LearnerProcess:
+def learner(config: RunConfig, folder: Path, run_dir: Path) -> GrpoLearner | LearnerProcess:
+    """The learner, in a process of its own unless `learner.process` is off."""
     s = config.learner
-    return LearnerProcess(
-        folder,
-        run_dir,
-        lr=s.lr,
-        lr_end=s.lr_end,
-        warmup=s.warmup,
-        max_steps=config.max_steps,
+    settings = LearnerConfig(
+        loss=s.loss,
         clip_low=s.clip_low,
         clip_high=s.clip_high,
+        reducer=s.weighting,
         kl=s.kl,
-        grad_clip=s.grad_clip,
-        weighting=s.weighting,
-        loss=s.loss,
-        epochs=s.epochs,
-        threads=s.threads,
-        token_budget=s.token_budget,
         temperature=config.agent.temperature,
+        epochs=s.epochs,
+        lr=s.lr,
+        lr_end=s.lr * s.lr_end,
+        warmup=s.warmup,
+        max_steps=max(config.max_steps, 1),
+        max_grad_norm=s.grad_clip,
+        token_budget=s.token_budget,
+        threads=s.threads,
+        keep=s.keep,
     )
+    return (LearnerProcess if s.process else GrpoLearner)(folder, run_dir, settings)
 
 
 def run(
@@ -194,7 +212,7 @@ def run(
     store: RunStore,
     runner: TorchEngine,
     how: Recipe,
-    teacher: LearnerProcess,
+    teacher: Learner,
     first: int = 0,
     again: Sequence[Work] = (),
 ) -> Run:

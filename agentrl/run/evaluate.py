@@ -3,8 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, field
 
 from agentrl.agent.episode import Recipe, run_episode
 from agentrl.engine.torch.engine import TorchEngine
@@ -21,13 +20,15 @@ class Evaluation(Struct, frozen=True):
     step: int
     results: dict[str, float | None]
     success: Estimate
-    by_difficulty: dict[int, float]
-    by_family: dict[str, float]
-    malformed: int
-    tokens: int
+    by_difficulty: dict[int, float] = field(default_factory=dict)
+    by_family: dict[str, float] = field(default_factory=dict)
+    episodes: int = 0
+    masked: int = 0
+    malformed: int = 0
+    tokens: int = 0  # sampled
 
 
-async def evaluate(
+async def evaluate_tasks(
     tasks: Sequence[Task],
     recipe: Recipe,
     store: RunStore,
@@ -84,11 +85,9 @@ def summarise(step: int, tasks: Sequence[Task], played: Sequence[Trajectory]) ->
         by_family={
             f: mean([t for t in tasks if t.family == f]) for f in sorted({t.family for t in tasks})
         },
+        episodes=len(played),
+        masked=sum(one.reward is None for one in played),
         malformed=sum(step.malformed for one in played for step in one.steps),
         tokens=sum(len(s.tokens.sampled) for one in played for s in one.steps if s.tokens),
     )
 
-
-def with_policy(recipe: Recipe, **changes: object) -> Recipe:
-    """The same recipe with some parts replaced."""
-    return replace(recipe, **changes)

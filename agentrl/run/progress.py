@@ -59,6 +59,12 @@ def latest(run: Path) -> Path | None:
     return found[-1] if found else None
 
 
+def latest_step(run: Path) -> int | None:
+    """The step of the newest complete state folder."""
+    found = latest(run)
+    return int(found.name) if found else None
+
+
 def seal(folder: Path, progress: Progress, keep: int) -> None:
     """Writes `progress.json`, then the marker, then drops all but the `keep` newest folders."""
     try:

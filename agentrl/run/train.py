@@ -46,6 +46,11 @@ class Run(Struct):
     kv: KV = "reuse"
     step: int = 0
     trained: set[int] = field(default_factory=set)  # group numbers taken into a step, or found flat
+    stop: str = ""  # set from outside: end after the step in progress, for this reason
+
+
+class Stopped(Exception):
+    """The run was asked to stop; the step in progress has been finished."""
 
 
 class StepDone(Struct, frozen=True):
@@ -67,6 +72,8 @@ async def train(run: Run, max_steps: int, after_step: AfterStep) -> None:
 
     Raises RunError when `patience` groups in a row taught nothing, with the likely cause.
     """
+    if run.step >= max_steps:
+        return
     if run.lockstep:
         while run.step < max_steps:
             await train_step(run, sync_lesson, after_step)
@@ -111,6 +118,8 @@ async def train_step(
     await after_step(
         StepDone(run.step, lesson, stats, ready - began, learned - ready, handover_s)
     )
+    if run.stop:
+        raise Stopped
 
 
 async def async_lesson(run: Run) -> Lesson:
