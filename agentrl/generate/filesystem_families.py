@@ -54,7 +54,7 @@ def create(v: Values, difficulty: int) -> Scene:
 CREATE_CLAUSES = {
     "new": (
         "create the file {path} with the line {text}",
-        "write the line {text} to a new file {path}",
+        "write the line {text} to {path}",
         "make a file called {path} that says {text}",
         "put the text {text} into a file named {path}",
     ),

@@ -46,7 +46,7 @@ def write(v: Values, difficulty: int) -> Scene:
 
 _CREATE = (
     "create the file {path} with the line {text}",
-    "write the line {text} to a new file {path}",
+    "write the line {text} to {path}",
     "make a file called {path} that says {text}",
     "put the text {text} into a file named {path}",
 )
