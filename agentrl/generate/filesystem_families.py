@@ -54,17 +54,17 @@ def create(v: Values, difficulty: int) -> Scene:
 CREATE_CLAUSES = {
     "new": (
         "create the file {path} with the line {text}",
-        "write the line {text} to a new file {path}",
+        "write the line {text} to the file {path}",
         "make a file called {path} that says {text}",
         "put the text {text} into a file named {path}",
     ),
     "two": (
-        "create {path} with the two lines {text}",
-        "write {text} as two lines to {path}",
+        "create {path} with the lines {text}",
+        "write {text} as lines to {path}",
     ),
     "old": (
         "replace the whole content of {path} with {text}",
-        "overwrite {path} so that it only says {text}",
+        "overwrite {path} with just {text}",
     ),
 }
 

@@ -36,6 +36,11 @@ def sentence(*clauses: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
+def closed(instruction: str) -> str:
+    """A very short instruction also says how to end, which evens out the lengths."""
+    return instruction if len(instruction.split()) >= 10 else f"{instruction} Submit when done."
+
+
 def to_bytes(files: dict[str, str | bytes]) -> dict[str, bytes]:
     return {path: data.encode() if isinstance(data, str) else data for path, data in files.items()}
 
@@ -102,7 +107,7 @@ def state_task(
     return Task(
         id=task_id(domain, family, difficulty, seed, split),
         suite=domain,
-        instruction=scene.instruction,
+        instruction=closed(scene.instruction),
         files=before,
         tests={"expected.json": expected_state(before, after)},
         oracle=oracle,

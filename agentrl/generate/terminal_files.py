@@ -46,7 +46,7 @@ def write(v: Values, difficulty: int) -> Scene:
 
 _CREATE = (
     "create the file {path} with the line {text}",
-    "write the line {text} to a new file {path}",
+    "write the line {text} to the file {path}",
     "make a file called {path} that says {text}",
     "put the text {text} into a file named {path}",
 )
@@ -60,7 +60,7 @@ WRITE_CLAUSES = {
     ),
     "overwrite": (
         "replace the whole content of {path} with {text}",
-        "overwrite {path} so that it only says {text}",
+        "overwrite {path} with just {text}",
         "make {path} hold just {text}",
     ),
 }

@@ -16,7 +16,7 @@ def check_shape(task: Task, domain: str, context_tokens: int) -> None:
     assert task.limits.steps == max(6, len(task.oracle) + 4)
     assert (task.limits.reply_tokens, task.limits.context_tokens) == (96, context_tokens)
     words = len(task.instruction.split())
-    assert 7 <= words <= 40, f"{task.id}: {words} words"
+    assert 10 <= words <= 40, f"{task.id}: {words} words"
     for call in task.oracle:
         assert len(json.dumps(call.arguments)) <= 160, f"{task.id}: {call.arguments}"
     assert "{" not in task.instruction
