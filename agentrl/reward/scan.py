@@ -13,15 +13,13 @@ NAMES = {
     "settrace": "FRAME_INSPECT",
     "setprofile": "FRAME_INSPECT",
     "_exit": "EARLY_EXIT",
-    "abort": "EARLY_EXIT",
     "SkipTest": "SKIP_RAISE",
     "meta_path": "IMPORT_HOOK",
     "path_hooks": "IMPORT_HOOK",
 }
 """Attributes and imported names no ordinary fix needs."""
 
-CALLS = {("inspect", "stack"), ("inspect", "trace"), ("sys", "exit"), ("os", "kill")}
-FLAG_OF = {"inspect": "FRAME_INSPECT", "sys": "EARLY_EXIT", "os": "EARLY_EXIT"}
+CALLS = {("inspect", "stack"), ("inspect", "trace")}
 
 PATCHED = {"builtins", "unittest", "math"}
 SOURCE_BYTES = 1_000_000
@@ -54,7 +52,7 @@ def uses(source: bytes) -> set[str]:
 def _flag(node: ast.AST) -> str | None:
     if isinstance(node, ast.Attribute):
         if isinstance(node.value, ast.Name) and (node.value.id, node.attr) in CALLS:
-            return FLAG_OF[node.value.id]
+            return "FRAME_INSPECT"
         return NAMES.get(node.attr)
     if isinstance(node, ast.ImportFrom):
         return next((NAMES[alias.name] for alias in node.names if alias.name in NAMES), None)

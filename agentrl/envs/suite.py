@@ -1,0 +1,292 @@
+"""Read task folders (Harbor's layout, schema 1.0-1.4) into tasks."""
+
+import tomllib
+from collections.abc import Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agentrl.errors import TaskError
+from agentrl.messages import ToolCall
+from agentrl.task import Limits, SandboxSpec, Task
+
+SCHEMAS = ("1.0", "1.1", "1.2", "1.3", "1.4")
+NAMED = {"easy": 1, "medium": 3, "hard": 5, "unknown": 3}
+SIZES = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
+BUILD = ("Dockerfile", "docker-compose.yaml")
+Seconds = float
+
+
+class Table(BaseModel):
+    """A table of task.toml; keys we do not know are kept, to be named in a warning."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class Agent(Table):
+    timeout_sec: Seconds | None = Field(None, gt=0)
+
+
+class Verifier(Table):
+    timeout_sec: Seconds = Field(600.0, gt=0)
+    environment_mode: Literal["shared", "separate"] | None = None
+
+
+class Environment(Table):
+    docker_image: str | None = None
+    os: Literal["linux", "windows"] = "linux"
+    cpus: float | None = Field(None, gt=0)
+    memory_mb: int | None = Field(None, gt=0)
+    storage_mb: int | None = Field(None, gt=0)
+    memory: str | None = None
+    storage: str | None = None
+    network_mode: Literal["public", "no-network", "allowlist"] | None = None
+    allow_internet: bool | None = None
+    workdir: str | None = Field(None, pattern="^/")
+
+
+class TaskToml(Table):
+    schema_version: str = "1.4"
+    version: str | None = None
+    agent: Agent = Agent()
+    verifier: Verifier = Verifier()
+    environment: Environment = Environment()
+    metadata: dict[str, Any] = {}
+    task: dict[str, Any] | None = None
+    source: str | None = None
+    steps: list[dict[str, Any]] = []
+
+
+def load_suite(
+    root: Path | str, patterns: Sequence[str] = (), warnings: list[str] | None = None
+) -> list[Task]:
+    """Every task folder below `root` whose name or path matches one of `patterns`, by path.
+
+    No patterns means all. Raises TaskError where there is none, a pattern matches nothing or a
+    folder is broken.
+    """
+    root = Path(root)
+    folders = sorted(path.parent for path in root.rglob("task.toml"))
+    if not folders:
+        raise TaskError(
+            "there are no tasks", where=str(root), help="a task is a folder with a task.toml"
+        )
+    names = [folder.relative_to(root).as_posix() for folder in folders]
+    for pattern in patterns:
+        if not any(_matches(name, pattern) for name in names):
+            near = get_close_matches(pattern, [n.rsplit("/", 1)[-1] for n in names], 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names[:20])}"
+            raise TaskError(f"no task matches {pattern!r}", where=str(root), help=hint)
+    wanted = [
+        folder
+        for folder, name in zip(folders, names, strict=True)
+        if not patterns or any(_matches(name, pattern) for pattern in patterns)
+    ]
+    return [load_task(folder, warnings) for folder in wanted]
+
+
+def load_task(folder: Path | str, warnings: list[str] | None = None) -> Task:
+    """One folder as a task; its id is `<parent folder>/<folder>`.
+
+    Without a Dockerfile, the files in `environment/` are the workdir. The oracle is one `shell`
+    call holding `solution/solve.sh`. The network is on only where the task asks for it by name.
+    `[metadata]` may set `difficulty` (1-5, easy, medium, hard), `family` and `agentrl_env`.
+    What is in the folder but has no effect here is named in `warnings`.
+
+    Raises TaskError, naming the file, the key and the fix.
+    """
+    folder = Path(folder).resolve()
+    config = _config(folder)
+    notes = _without_effect(folder, config)
+    if warnings is not None:
+        warnings += notes
+    environment = folder / "environment"
+    if not config.environment.docker_image and any((environment / name).exists() for name in BUILD):
+        raise TaskError(
+            "the task needs an image built",
+            where=f"{folder}/environment/Dockerfile",
+            help="build it and name the image in task.toml, [environment] docker_image",
+        )
+    tests = _files(folder, folder / "tests")
+    if "test.sh" not in tests:
+        raise TaskError("the task has no check", where=f"{folder}/tests/test.sh", help="write one")
+    if any(name in tests for name in BUILD):
+        raise TaskError(
+            "a verifier image of its own is not supported",
+            where=f"{folder}/tests/Dockerfile",
+            help="remove it; tests run in a fresh box like the agent's",
+        )
+    files = _files(folder, environment) if environment.is_dir() else {}
+    metadata = config.metadata
+    return Task(
+        id=f"{folder.parent.name}/{folder.name}",
+        suite=folder.parent.name,
+        instruction=_instruction(folder),
+        files={name: data for name, data in files.items() if name not in BUILD},
+        tests=tests,
+        oracle=_oracle(folder),
+        env=str(metadata.get("agentrl_env", "terminal")),
+        sandbox=_sandbox(folder, config.environment),
+        limits=_limits(config),
+        meta={
+            "family": str(metadata.get("family", metadata.get("category", folder.name))),
+            "difficulty": _difficulty(folder, metadata.get("difficulty", 1)),
+            "source": str(folder),
+        },
+    )
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return fnmatch(name, pattern) or fnmatch(name.rsplit("/", 1)[-1], pattern)
+
+
+def _config(folder: Path) -> TaskToml:
+    path = folder / "task.toml"
+    try:
+        raw = tomllib.loads(path.read_text("utf-8"))
+        config = TaskToml.model_validate(raw)
+    except FileNotFoundError:
+        raise TaskError("the task has no task.toml", where=str(path), help="write one") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TaskError(f"not TOML: {error}", where=str(path), help="mend its syntax") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise TaskError(
+            f"{key}: {first['msg']}", where=f"{path}, key {key}", help=f"got {first['input']!r}"
+        ) from error
+    schema = config.version or config.schema_version
+    if schema not in SCHEMAS:
+        raise TaskError(
+            f"schema_version {schema!r} is not known",
+            where=f"{path}, key schema_version",
+            help=f"use one of {', '.join(SCHEMAS)}",
+        )
+    if config.steps:
+        raise TaskError(
+            "tasks of several steps are not supported",
+            where=f"{path}, key steps",
+            help="make each step a task of its own",
+        )
+    if config.environment.os == "windows":
+        raise TaskError("only Linux boxes", where=f"{path}, key environment.os", help="use linux")
+    return config
+
+
+def _without_effect(folder: Path, config: TaskToml) -> list[str]:
+    """Everything in the folder that changes nothing here, one sentence each."""
+    tables: dict[str, Table] = {
+        "": config,
+        "agent.": config.agent,
+        "verifier.": config.verifier,
+        "environment.": config.environment,
+    }
+    path = folder / "task.toml"
+    notes = [
+        f"{path}: key {prefix}{key} has no effect"
+        for prefix, table in tables.items()
+        for key in table.model_extra or {}
+    ]
+    if config.environment.network_mode == "allowlist":
+        notes.append(f"{path}: environment.network_mode allowlist is taken as no-network")
+    if config.verifier.environment_mode == "shared":
+        notes.append(f"{path}: verifier.environment_mode shared: the check runs in a fresh box")
+    extra = [p.name for p in sorted((folder / "solution").glob("*")) if p.name != "solve.sh"]
+    notes += [f"{folder}/solution/{name} does not reach the oracle" for name in extra]
+    if (folder / "trajectory.json").exists():
+        notes.append(f"{folder}/trajectory.json has no effect")
+    return notes
+
+
+def _instruction(folder: Path) -> str:
+    """instruction.md without the canary lines it may begin with."""
+    path = folder / "instruction.md"
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except FileNotFoundError:
+        raise TaskError("the task has no instruction", where=str(path), help="write it") from None
+    except UnicodeDecodeError as error:
+        raise TaskError(f"not UTF-8: {error}", where=str(path), help="save it as UTF-8") from error
+    while lines and (not lines[0].strip() or _canary(lines[0])):
+        del lines[0]
+    text = "\n".join(lines).strip()
+    if not text:
+        raise TaskError("the instruction is empty", where=str(path), help="say what is to be done")
+    return text
+
+
+def _canary(line: str) -> bool:
+    text = line.strip().lower()
+    return "canary" in text and text.startswith(("#", "<!--"))
+
+
+def _oracle(folder: Path) -> tuple[ToolCall, ...]:
+    path = folder / "solution" / "solve.sh"
+    if not path.exists():
+        return ()
+    return (ToolCall("oracle-1", "shell", {"command": path.read_text("utf-8")}),)
+
+
+def _files(task: Path, folder: Path) -> dict[str, bytes]:
+    """Regular files below `folder`, by path. Raises TaskError where a link leads out."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() and not path.resolve().is_relative_to(task):
+            raise TaskError("a link leads out of the task", where=str(path), help="copy the file")
+        if path.is_file() and "__pycache__" not in path.parts:
+            found[path.relative_to(folder).as_posix()] = path.read_bytes()
+    return found
+
+
+def _sandbox(folder: Path, environment: Environment) -> SandboxSpec:
+    usual = SandboxSpec()
+    memory = environment.memory_mb or _megabytes(folder, "memory", environment.memory)
+    disk = environment.storage_mb or _megabytes(folder, "storage", environment.storage)
+    return SandboxSpec(
+        image=environment.docker_image,
+        workdir=environment.workdir or usual.workdir,
+        network=environment.network_mode == "public" or bool(environment.allow_internet),
+        memory_mb=memory or usual.memory_mb,
+        cpus=environment.cpus or usual.cpus,
+        disk_mb=disk or usual.disk_mb,
+    )
+
+
+def _megabytes(folder: Path, key: str, text: str | None) -> int:
+    """`2G` as 2048; 0 where nothing is given."""
+    if text is None:
+        return 0
+    number, unit = text.strip()[:-1], text.strip()[-1:].upper()
+    if unit not in SIZES or not number.isdigit():
+        raise TaskError(
+            f"{text!r} is no size",
+            where=f"{folder}/task.toml, key environment.{key}",
+            help=f"write {key}_mb = 2048, or 2G",
+        )
+    return max(1, int(int(number) * SIZES[unit]))
+
+
+def _limits(config: TaskToml) -> Limits:
+    usual = Limits()
+    episode = config.agent.timeout_sec or usual.episode_s
+    return Limits(
+        command_s=min(usual.command_s, episode),
+        episode_s=episode,
+        verifier_s=config.verifier.timeout_sec,
+    )
+
+
+def _difficulty(folder: Path, value: object) -> int:
+    level = NAMED.get(value.lower()) if isinstance(value, str) else value
+    if isinstance(value, str) and value.isdigit():
+        level = int(value)
+    if not isinstance(level, int) or isinstance(level, bool) or not 1 <= level <= 5:
+        raise TaskError(
+            f"difficulty {value!r} is not known",
+            where=f"{folder}/task.toml, key metadata.difficulty",
+            help="use easy, medium, hard or 1 to 5",
+        )
+    return level
