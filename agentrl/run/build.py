@@ -14,10 +14,11 @@ from agentrl.engine.policy import TokenPolicy
 from agentrl.engine.render import Renderer
 from agentrl.engine.tokens import Tokenizer
 from agentrl.engine.torch.engine import TorchEngine
+from agentrl.engine.torch.model import read_config
 from agentrl.envs.sandbox import OpenSandbox
 from agentrl.envs.suite import load_suite
 from agentrl.errors import ConfigError, NotReady
-from agentrl.generate.ledger import Ledger, check_disjoint, held_out
+from agentrl.generate.ledger import Ledger, check_disjoint, digest, held_out
 from agentrl.learner.base import Learner
 from agentrl.learner.config import LearnerConfig
 from agentrl.learner.grpo import GrpoLearner
@@ -37,6 +38,7 @@ class World(Struct, frozen=True):
     task_of: Callable[[int, Kind], Task]
     held_out: list[Task]
     reply_tokens: int  # the longest reply any of these tasks allows
+    digest: str  # of the held-out set's contents
 
 
 def world(config: RunConfig) -> World:
@@ -70,7 +72,7 @@ def world(config: RunConfig) -> World:
         ledger.check(task)
         return task
 
-    return World(kinds, checked, kept, longest_reply(sample))
+    return World(kinds, checked, kept, longest_reply(sample), ledger.digest)
 
 
 def folders(config: RunConfig) -> World:
@@ -89,7 +91,8 @@ def folders(config: RunConfig) -> World:
     def task_of(number: int, kind: Kind) -> Task:
         return by_kind[kind][number % len(by_kind[kind])]
 
-    return World(list(by_kind), task_of, kept[: config.eval.tasks], longest_reply(tasks))
+    kept = kept[: config.eval.tasks]
+    return World(list(by_kind), task_of, kept, longest_reply(tasks), digest(kept))
 
 
 def longest_reply(tasks: Sequence[Task]) -> int:
@@ -114,6 +117,14 @@ def open_sandbox(config: RunConfig) -> OpenSandbox:
             "`--sandbox.unsafe` runs trusted tasks without isolation",
         )
     return backend
+
+
+def check(config: RunConfig, folder: Path) -> None:
+    """Everything that can be refused before a run's folder is made. Raises what is wrong."""
+    read_config(folder)
+    renderer(folder)
+    world(config)
+    open_sandbox(config)
 
 
 def renderer(folder: Path) -> Renderer:
