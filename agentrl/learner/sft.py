@@ -26,7 +26,9 @@ class SftConfig(Struct, frozen=True):
     max_length: int = 1024
 
 
-def fine_tune(model: Any, tokenizer: Any, rows: Sequence[Row], config: SftConfig, out: Path) -> float:
+def fine_tune(
+    model: Any, tokenizer: Any, rows: Sequence[Row], config: SftConfig, out: Path
+) -> float:
     """Trains `model` (a transformers causal LM) in place; returns the last mean loss.
 
     `out` is a scratch folder. Needs the extra `agentrl[sft]`.

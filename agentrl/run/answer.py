@@ -2,13 +2,24 @@
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from msgspec import Struct
 
 from agentrl.run.evaluate import Evaluation
 from agentrl.run.intervals import Estimate, paired
 
-if TYPE_CHECKING:
-    from agentrl.run.session import Session
+
+class Ending(Struct, frozen=True):
+    """Where a session stands when it is asked for its answer."""
+
+    folder: Path
+    step: int
+    tokens: int  # sampled for training
+    seconds: float  # wall time of all attempts
+    counters: dict[str, float]  # the engine's
+    temperature: float  # of evaluation
+    digest: str  # of the held-out set
 
 
 def number(value: float) -> float | None:
@@ -20,12 +31,9 @@ def interval(found: Estimate) -> list[float | None]:
     return [number(bound) for bound in found.ci95]
 
 
-def trained(
-    session: "Session", step: int, before: Evaluation | None, after: Evaluation | None
-) -> dict[str, Any]:
+def trained(end: Ending, before: Evaluation | None, after: Evaluation | None) -> dict[str, Any]:
     """A run that reached its last step. `heldout.ci95` is that of the paired difference."""
-    out = stopped(session.folder, step, session.tokens, session.seconds, "done")
-    out["engine"] = {key: number(value) for key, value in session.engine.counters().items()}
+    out = stopped(end, "done")
     if before is not None and after is not None:
         gain = paired(before.results, after.results)
         out["heldout"] = {
@@ -36,33 +44,34 @@ def trained(
             "tasks": gain.n,
             "before_ci95": interval(before.success),
             "after_ci95": interval(after.success),
-            "temperature": session.config.eval.temperature,
-            "digest": session.world.digest,
+            "temperature": end.temperature,
+            "digest": end.digest,
             **breakdown(after),
         }
-    short = session.folder.name[-4:]
+    short = end.folder.name[-4:]
     out["next"] = [f"agentrl replay {short}", f"agentrl eval {short}"]
     return out
 
 
-def stopped(folder: Path, step: int, tokens: int, seconds: float, state: str) -> dict[str, Any]:
+def stopped(end: Ending, state: str) -> dict[str, Any]:
     """Any end of a training run."""
-    short = folder.name[-4:]
+    short = end.folder.name[-4:]
     return {
-        "run": folder.name,
-        "folder": str(folder),
+        "run": end.folder.name,
+        "folder": str(end.folder),
         "state": state,
-        "steps": step,
-        "wall_s": round(seconds, 3),
-        "tokens_sampled": tokens,
+        "steps": end.step,
+        "wall_s": round(end.seconds, 3),
+        "tokens_sampled": end.tokens,
+        "engine": {key: number(value) for key, value in end.counters.items()},
         "next": [f"agentrl resume {short}", f"agentrl replay {short}"],
     }
 
 
-def measured(session: "Session", found: Evaluation, model: Path) -> dict[str, Any]:
+def measured(end: Ending, found: Evaluation, model: Path) -> dict[str, Any]:
     """What `eval --json` prints."""
     return {
-        "run": session.folder.name,
+        "run": end.folder.name,
         "model": str(model),
         "success": number(found.success.mean),
         "ci95": interval(found.success),
@@ -71,11 +80,11 @@ def measured(session: "Session", found: Evaluation, model: Path) -> dict[str, An
         "masked": found.masked,
         "malformed": found.malformed,
         "tokens_sampled": found.tokens,
-        "temperature": session.config.eval.temperature,
-        "digest": session.world.digest,
-        "wall_s": round(session.seconds, 3),
+        "temperature": end.temperature,
+        "digest": end.digest,
+        "wall_s": round(end.seconds, 3),
         **breakdown(found),
-        "next": [f"agentrl replay {session.folder.name[-4:]}"],
+        "next": [f"agentrl replay {end.folder.name[-4:]}"],
     }
 
 

@@ -90,4 +90,3 @@ def summarise(step: int, tasks: Sequence[Task], played: Sequence[Trajectory]) ->
         malformed=sum(step.malformed for one in played for step in one.steps),
         tokens=sum(len(s.tokens.sampled) for one in played for s in one.steps if s.tokens),
     )
-

@@ -32,9 +32,7 @@ class Lesson(Struct):
         scheme = type(credit).__name__
         for member, advantages in zip(group.members, credit.assign(group), strict=True):
             store.append(
-                Credited(
-                    episode=member.id, by=scheme, advantages=tuple(advantages), step=self.step
-                )
+                Credited(episode=member.id, by=scheme, advantages=tuple(advantages), step=self.step)
             )
             if any(advantages):
                 rows += segments(member, advantages)

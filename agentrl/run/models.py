@@ -4,6 +4,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from huggingface_hub import snapshot_download
+
 from agentrl.errors import ConfigError, NotReady
 from agentrl.run.smollm2 import prepared
 
@@ -39,10 +41,12 @@ def cache() -> Path:
 
 def from_hub(name: str, fetch: Callable[..., str] | None = None) -> Path:
     """The local snapshot of a hub model, downloaded if need be."""
-    if fetch is None:
-        from huggingface_hub import snapshot_download as fetch
     try:
-        return Path(fetch(name, allow_patterns=["*.json", "*.safetensors", "*.jinja"]))
+        return Path(
+            (fetch or snapshot_download)(
+                name, allow_patterns=["*.json", "*.safetensors", "*.jinja"]
+            )
+        )
     except Exception as error:  # the hub's client raises a dozen kinds, offline or not found
         raise NotReady(
             f"model {name!r} is neither a folder nor reachable on the hub: {error}",

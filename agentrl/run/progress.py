@@ -125,7 +125,7 @@ def unfinished(
 
 
 def lineage(events: Iterable[Event]) -> list[BatchTrained]:
-    """The optimizer steps behind the newest weights: a restart undoes those after its checkpoint."""
+    """The steps behind the newest weights: a restart undoes those after its checkpoint."""
     steps: list[BatchTrained] = []
     for event in events:
         if isinstance(event, RunStarted):

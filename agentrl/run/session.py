@@ -14,6 +14,7 @@ from agentrl.config import Resolved, RunConfig
 from agentrl.errors import ConfigError
 from agentrl.learner.process import LearnerProcess
 from agentrl.run import answer, build, progress
+from agentrl.run.answer import Ending
 from agentrl.run.evaluate import Evaluation, evaluate_tasks
 from agentrl.run.intervals import estimate
 from agentrl.run.metrics import MetricsFile, Report, StepRow
@@ -75,6 +76,17 @@ class Session:
         """Wall time of all attempts."""
         return self.earlier_s + time.monotonic() - self.began
 
+    def ending(self) -> Ending:
+        return Ending(
+            folder=self.folder,
+            step=self.run.step if self.run else 0,
+            tokens=self.tokens,
+            seconds=self.seconds,
+            counters=self.engine.counters(),
+            temperature=self.config.eval.temperature,
+            digest=self.world.digest,
+        )
+
     async def measure(self, step: int) -> Evaluation | None:
         """Held-out success under the weights that are live; None where nothing is held out."""
         tasks = self.world.held_out
@@ -110,10 +122,10 @@ class Session:
         if stopped:
             if progress.latest_step(self.folder) != run.step:
                 await asyncio.to_thread(self.save)
-            return answer.stopped(self.folder, run.step, self.tokens, self.seconds, run.stop)
+            return answer.stopped(self.ending(), run.stop)
         at_end = self.recorded(c.max_steps) if c.max_steps else before
         after = at_end or await self.measure(c.max_steps)
-        return answer.trained(self, run.step, before, after)
+        return answer.trained(self.ending(), before, after)
 
     def assemble(self) -> Run:
         """The run, fresh or as its newest checkpoint left it, with its weights live."""
@@ -263,4 +275,4 @@ def evaluate(resolved: Resolved, report: Report, checkpoint: Path | None) -> dic
         found = asyncio.run(session.measure(0))
         if found is None:
             raise ConfigError("this suite holds no task out", where=config.env.suite)
-        return answer.measured(session, found, model)
+        return answer.measured(session.ending(), found, model)

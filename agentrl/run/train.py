@@ -115,9 +115,7 @@ async def train_step(
     run.trained.update(lesson.taught)
     if not run.lockstep:
         await run.slots.release(len(lesson.taught))
-    await after_step(
-        StepDone(run.step, lesson, stats, ready - began, learned - ready, handover_s)
-    )
+    await after_step(StepDone(run.step, lesson, stats, ready - began, learned - ready, handover_s))
     if run.stop:
         raise Stopped
 

@@ -3,7 +3,6 @@
 import math
 
 import pytest
-
 from agentrl.run.intervals import estimate, paired
 
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from agentrl.credit.outcome import OutcomeCredit
 from agentrl.errors import RunError
 from agentrl.messages import Message, ToolCall
@@ -76,6 +75,7 @@ def test_a_teaching_group_starts_the_count_again() -> None:
 def test_a_host_that_breaks_most_episodes_ends_the_run() -> None:
     patience = Patience(1000)
     broken = group(*(trajectory(f"g.{n}", None) for n in range(8)))
+    for _ in range(7):
+        patience.note(broken, teaches=False)
     with pytest.raises(RunError, match="broke on the host"):
-        for _ in range(20):
-            patience.note(broken, teaches=False)
+        patience.note(broken, teaches=False)

@@ -1,11 +1,9 @@
 """What a restart finds."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from agentrl.errors import StoreError
 from agentrl.run.progress import (
     Progress,
@@ -21,6 +19,8 @@ from agentrl.run.progress import (
 from agentrl.task import Task
 from agentrl.trajectory.events import BatchTrained, RunStarted
 from agentrl.trajectory.records import Trajectory, masked, scored
+from hypothesis import given
+from hypothesis import strategies as st
 
 TASK = Task("t", "s", "")
 
@@ -34,7 +34,7 @@ def member(group: int, index: int, judged: bool = True) -> Trajectory:
 def test_ranges_hold_every_number_once(chosen: set[int]) -> None:
     spans = ranges(chosen)
     assert numbers(spans) == chosen
-    assert all(late[0] > early[1] + 1 for early, late in zip(spans, spans[1:], strict=False))
+    assert all(late[0] > early[1] + 1 for early, late in pairwise(spans))
 
 
 def test_a_folder_without_its_marker_is_not_a_checkpoint(tmp_path: Path) -> None:

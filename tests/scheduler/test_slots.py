@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-
 from agentrl.scheduler.lag import max_lag
 from agentrl.scheduler.slots import Slots, Work
 from agentrl.task import Task
@@ -99,12 +98,11 @@ def test_no_group_is_ever_further_behind_than_max_lag(
     """Adversarial order: the oldest group is always the last to finish that the window allows."""
 
     async def story() -> None:
-        version = 0
         box = Slots(task_at, slots, window)
         born: dict[int, int] = {}
         running: list[Work] = []
         free = slots
-        for _ in range(60):
+        for version in range(60):
             for _ in range(free):
                 work = await claimed(box)
                 born[work.number] = version
@@ -119,7 +117,6 @@ def test_no_group_is_ever_further_behind_than_max_lag(
                 await box.finish(last, done(last))
                 taken.append((await box.take())[0])
             assert all(version - born[n] <= max_lag(slots, window, per_step) for n in taken)
-            version += 1
             await box.release(per_step)
             free = per_step
 
