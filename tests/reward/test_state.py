@@ -48,7 +48,7 @@ def test_doing_nothing_earns_nothing_though_guards_hold() -> None:
 
 
 def test_half_the_work_is_half_the_score_and_damage_costs() -> None:
-    half = {"files": {"a": {"text": "1"}, "b": {"text": "2"}}, "unchanged": ["keep me.txt"]}
+    half = {"files": {"a": {"text": "1\n"}, "b": {"text": "2\n"}}, "unchanged": ["keep me.txt"]}
     assert judged(half, "echo 1 > a").score == 0.5
     assert judged(half, "echo 1 > a; echo 2 > b; rm 'keep me.txt'").score == 0.0
 
@@ -57,15 +57,16 @@ def test_a_file_nobody_asked_for_spoils_an_exact_tree() -> None:
     verdict = judged(MOVE, "mkdir d; mv old.txt d/new.txt; touch junk")
     assert not verdict.success
     assert "exact_tree" in verdict.note
-    allowed = MOVE | {"allowed": ["junk"]}
+    allowed = MOVE | {"allow": ["junk"]}
     assert judged(allowed, "mkdir d e; mv old.txt d/new.txt; touch junk").success
 
 
 @pytest.mark.parametrize(
     ("wanted", "content", "met"),
     [
-        ({"text": "a\nb"}, "a\nb\n\n", True),
-        ({"text": "a\nb"}, "a b", False),
+        ({"text": "a\nb", "strip": True}, "a\nb\n\n", True),
+        ({"text": "a\nb"}, "a\nb\n", False),
+        ({"text": "a\nb", "strip": True}, "a b", False),
         ({"numbers": [3, 0.1]}, "3.0, 0.10000000001\n", True),
         ({"numbers": [3]}, "3 4", False),
         ({"numbers": [3]}, "nan", False),
@@ -115,7 +116,7 @@ def test_expected_values_never_enter_the_box() -> None:
             assert list(sandbox.real("/tests").iterdir()) == []
             return await StateVerifier().verify(task, trajectory, sandbox)
 
-    task = Task("t", "t", "x", tests={"expected.json": b'{"files": {"a": {"text": "1"}}}'})
+    task = Task("t", "t", "x", tests={"expected.json": b'{"files": {"a": {"text": "1\\n"}}}'})
 
     async def run() -> Verdict:
         harvest = await left_by(task, ["echo 1 > a"])
