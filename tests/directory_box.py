@@ -5,8 +5,10 @@ is rewritten. `@python` starts a plain interpreter.
 """
 
 import asyncio
+import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -48,14 +50,17 @@ class DirectoryBox:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
+            start_new_session=True,
         )
         try:
             async with asyncio.timeout(timeout_s):
                 out, err = await process.communicate()
         except TimeoutError:
-            process.kill()
-            await process.communicate()
             return ExecResult(None, timed_out="total")
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                await process.communicate()
         return ExecResult(process.returncode, Stream(out), Stream(err))
 
     async def read(self, path: str) -> bytes:
@@ -70,7 +75,10 @@ class DirectoryBox:
             name = path.relative_to(self.workdir).as_posix()
             if path.is_symlink():
                 continue
-            found[name] = (path.stat().st_mode & 0o777, None if path.is_dir() else path.read_bytes())
+            found[name] = (
+                path.stat().st_mode & 0o777,
+                None if path.is_dir() else path.read_bytes(),
+            )
         return Harvest(found)
 
     def place(self, path: str, data: bytes, mode: int = 0o644) -> None:

@@ -27,25 +27,25 @@ class Table(BaseModel):
 
 
 class Agent(Table):
-    timeout_sec: Seconds | None = Field(None, gt=0)
+    timeout_sec: Seconds | None = Field(default=None, gt=0)
 
 
 class Verifier(Table):
-    timeout_sec: Seconds = Field(600.0, gt=0)
+    timeout_sec: Seconds = Field(default=600.0, gt=0)
     environment_mode: Literal["shared", "separate"] | None = None
 
 
 class Environment(Table):
     docker_image: str | None = None
     os: Literal["linux", "windows"] = "linux"
-    cpus: float | None = Field(None, gt=0)
-    memory_mb: int | None = Field(None, gt=0)
-    storage_mb: int | None = Field(None, gt=0)
+    cpus: float | None = Field(default=None, gt=0)
+    memory_mb: int | None = Field(default=None, gt=0)
+    storage_mb: int | None = Field(default=None, gt=0)
     memory: str | None = None
     storage: str | None = None
     network_mode: Literal["public", "no-network", "allowlist"] | None = None
     allow_internet: bool | None = None
-    workdir: str | None = Field(None, pattern="^/")
+    workdir: str | None = Field(default=None, pattern="^/")
 
 
 class TaskToml(Table):

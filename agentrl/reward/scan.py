@@ -45,7 +45,7 @@ def uses(source: bytes) -> set[str]:
     try:
         tree = ast.parse(source)
         return {flag for node in ast.walk(tree) if (flag := _flag(node))}
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
         return set()
 
 

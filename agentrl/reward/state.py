@@ -17,7 +17,7 @@ from agentrl.trajectory.records import Trajectory, Verdict, invalid, scored
 
 EXPECTED = "expected.json"
 SURVEY = Path(__file__).with_name("statecheck.py").read_bytes()
-KEYS = {"files", "absent", "unchanged", "dirs", "exact_tree", "allowed"}
+KEYS = {"files", "absent", "unchanged", "dirs", "exact_tree", "allow"}
 
 Facts = dict[str, dict[str, Any]]
 """Path relative to the workdir -> what is there, as `statecheck.py` puts it."""
@@ -27,11 +27,12 @@ class StateVerifier:
     """Compares the workdir with `task.tests["expected.json"]`, on the host.
 
     `{"files": {PATH: {"sha256": HEX} | {"text": STR} | {"json": ANY} | {"numbers": [..]}},`
-    `"absent": [PATH], "unchanged": [PATH], "dirs": [PATH], "exact_tree": BOOL, "allowed": [PATH]}`;
-    a file entry may hold several conditions, and `"mode"` (an int). `text` ignores white space at
-    the end; `numbers` are the file's words, in order and with nothing else, within 1e-6 relative.
+    `"absent": [PATH], "unchanged": [PATH], "dirs": [PATH], "exact_tree": BOOL, "allow": [PATH]}`;
+    a file entry may hold several conditions, and `"mode"` (an int). `text` is exact, or with
+    `"strip": true` white space at the end does not matter; `numbers` are the file's words, in
+    order and with nothing else, within 1e-6 relative.
     `unchanged` paths hold the task's own bytes. With `exact_tree` no file may exist that is not in
-    `files`, `unchanged` or `allowed`; directories that hold nothing count as nothing.
+    `files`, `unchanged` or `allow`; directories that hold nothing count as nothing.
 
     Every condition is a part, 1.0 or 0.0. Conditions the untouched workdir already meets are
     guards and earn nothing: score = goals met / goals * guards kept / guards, 1.0 only if all
@@ -76,8 +77,10 @@ def checks_of(task: Task) -> dict[str, Callable[[Facts], bool]]:
             raise ValueError(f"unknown key {sorted(unknown)[0]!r}; there are {sorted(KEYS)}")
         checks: dict[str, Callable[[Facts], bool]] = {}
         for path, wanted in expected.get("files", {}).items():
+            strip = wanted.get("strip", False)
             for kind, value in wanted.items():
-                checks[f"{kind} {path}"] = _file(path, kind, value)
+                if kind != "strip":
+                    checks[f"{kind} {path}"] = _file(path, kind, value, strip)
         for path in expected.get("absent", []):
             checks[f"absent {path}"] = _absent(path)
         for path in expected.get("dirs", []):
@@ -87,7 +90,7 @@ def checks_of(task: Task) -> dict[str, Callable[[Facts], bool]]:
             checks[f"unchanged {path}"] = _file(path, "sha256", digest)
         if expected.get("exact_tree", False):
             known = [*expected.get("files", {}), *expected.get("unchanged", [])]
-            checks["exact_tree"] = _only({*known, *expected.get("allowed", [])})
+            checks["exact_tree"] = _only({*known, *expected.get("allow", [])})
     except KeyError as error:
         raise VerifierError(f"{EXPECTED} needs {error}", where=task.id) from error
     except (ValueError, TypeError, AttributeError) as error:
@@ -109,10 +112,10 @@ def initial(task: Task) -> Facts:
     return world
 
 
-def _file(path: str, kind: str, wanted: Any) -> Callable[[Facts], bool]:
+def _file(path: str, kind: str, wanted: Any, strip: bool = False) -> Callable[[Facts], bool]:
     kinds: dict[str, Callable[[dict[str, Any]], bool]] = {
         "sha256": lambda fact: fact.get("sha256") == wanted,
-        "text": lambda fact: "text" in fact and fact["text"].rstrip() == wanted.rstrip(),
+        "text": lambda fact: "text" in fact and _same_text(fact["text"], wanted, strip),
         "json": lambda fact: "text" in fact and _same_json(fact["text"], wanted),
         "numbers": lambda fact: "text" in fact and _same_numbers(fact["text"], wanted),
         "mode": lambda fact: fact.get("mode") == wanted,
@@ -133,6 +136,10 @@ def _directory(path: str) -> Callable[[Facts], bool]:
 
 def _only(known: set[str]) -> Callable[[Facts], bool]:
     return lambda facts: all(fact["type"] == "dir" or p in known for p, fact in facts.items())
+
+
+def _same_text(text: str, wanted: str, strip: bool) -> bool:
+    return text.rstrip() == wanted.rstrip() if strip else text == wanted
 
 
 def _same_json(text: str, wanted: Any) -> bool:
