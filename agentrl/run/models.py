@@ -9,6 +9,7 @@ from huggingface_hub import snapshot_download
 from agentrl.errors import ConfigError, NotReady
 from agentrl.run.smollm2 import prepared
 
+PARTS = ["*.json", "*.safetensors", "*.jinja"]
 PACKAGED = Path(__file__).parent.parent / "models"
 
 
