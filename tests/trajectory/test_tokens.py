@@ -25,7 +25,7 @@ def shard(root: Path, rotate_bytes: int = 1 << 20) -> TokenShard:
     return TokenShard(root, "w", rotate_bytes=rotate_bytes, later=now)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(made=st.lists(spans(), min_size=1, max_size=12), size=st.sampled_from([1, 3_000, 1 << 20]))
 def test_rows_read_back_exactly_open_and_closed(
     tmp_path_factory: pytest.TempPathFactory, made: list[TokenSpan], size: int
