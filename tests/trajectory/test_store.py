@@ -54,7 +54,7 @@ def of(event: Event, index: int) -> bool:
     return isinstance(event, EpisodeHappening) and event.episode.endswith(f".{index}")
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(data=st.data(), rotate=st.sampled_from([1, 900, 1 << 20]))
 def test_what_was_written_is_what_was_lived(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, rotate: int
