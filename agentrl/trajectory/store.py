@@ -107,11 +107,11 @@ class RunStore:
         """
         return (event for _, event in self.placed(tokens))
 
-    def placed(self, tokens: bool = True, needle: bytes = b"") -> Iterator[Placed]:
-        """`events()` with the stem of the shard each lies in; only lines that hold `needle`."""
+    def placed(self, tokens: bool = True, episode: str | None = None) -> Iterator[Placed]:
+        """`events()` with the stem of the shard each lies in; of one episode, if one is named."""
         self.torn = 0
         streams = {
-            writer: self._read_all(stems, needle) for writer, stems in self._writers().items()
+            writer: self._read_all(stems, episode) for writer, stems in self._writers().items()
         }
         reader = TokenReader(self.root)
         for stem, event in _whole(streams):
@@ -163,14 +163,7 @@ class RunStore:
 
     def trajectory(self, episode: str) -> Trajectory:
         """One episode, without decoding the others. `StoreError` if there is none of that id."""
-        needle = msgspec.json.encode(episode)
-        reader = TokenReader(self.root)
-        mine = (
-            _with_tokens(event, reader)
-            for _, event in self.placed(tokens=False, needle=needle)
-            if getattr(event, "episode", None) == episode
-        )
-        found = fold(mine).get(episode)
+        found = fold(event for _, event in self.placed(episode=episode)).get(episode)
         if found is None:
             raise StoreError(
                 f"no episode {episode!r} in this run",
@@ -224,11 +217,13 @@ class RunStore:
                 found.setdefault(named[0], []).append(stem)
         return found
 
-    def _read_all(self, stems: list[str], needle: bytes) -> Iterator[Placed]:
+    def _read_all(self, stems: list[str], episode: str | None) -> Iterator[Placed]:
+        needle = b"" if episode is None else msgspec.json.encode(episode)
         for stem in stems:
             cursor = Cursor(self.root, stem)
             for event in cursor.events(needle):
-                yield stem, event
+                if episode is None or getattr(event, "episode", None) == episode:
+                    yield stem, event
             self.torn += cursor.torn
 
     def _look(self, cursors: dict[str, Cursor], pending: dict[str, deque[Placed]]) -> None:

@@ -22,7 +22,7 @@ from agentrl.trajectory.shards import Series
 FOLDER = "tokens"
 OPEN, CLOSED = ".arrows", ".parquet"
 _IDS, _REALS = pa.list_(pa.int32()), pa.list_(pa.float32())
-_LISTS = {
+_LISTS = {  # in the order of `_record`
     "context": _IDS,
     "sampled": _IDS,
     "logprobs": _REALS,
@@ -214,19 +214,26 @@ class _Block:
 
 
 def _record(span: TokenSpan) -> bytes:
-    """One row as one Arrow message."""
-    values = {
-        "context": span.context,
-        "sampled": span.sampled,
-        "logprobs": span.logprobs,
-        "version_offsets": [offset for offset, _ in span.versions],
-        "versions": [version for _, version in span.versions],
-    }
-    columns = [pa.array([values[name]], kind) for name, kind in _LISTS.items()]
-    columns += [pa.array([span.continues]), pa.array([span.cached], pa.int32())]
+    """One row as one Arrow message, from plain buffers: `pa.array` would load pandas first."""
+    columns = [
+        _one(array("i", span.context), _IDS),
+        _one(array("i", span.sampled), _IDS),
+        _one(array("f", span.logprobs), _REALS),
+        _one(array("i", [offset for offset, _ in span.versions]), _IDS),
+        _one(array("i", [version for _, version in span.versions]), _IDS),
+        pa.Array.from_buffers(pa.bool_(), 1, [None, pa.py_buffer(bytes([span.continues]))]),
+        pa.Array.from_buffers(pa.int32(), 1, [None, pa.py_buffer(array("i", [span.cached]))]),
+    ]
     batch = pa.RecordBatch.from_arrays(columns, schema=COLUMNS)
     record: bytes = batch.serialize().to_pybytes()
     return record
+
+
+def _one(values: "array[Any]", kind: Any) -> Any:
+    """A column of one list."""
+    flat = pa.Array.from_buffers(kind.value_type, len(values), [None, pa.py_buffer(values)])
+    ends = pa.py_buffer(array("i", [0, len(values)]))
+    return pa.Array.from_buffers(kind, 1, [None, ends], children=[flat])
 
 
 def _batches(path: Path, start: int) -> tuple[list[Any], int]:
@@ -247,7 +254,7 @@ def _batches(path: Path, start: int) -> tuple[list[Any], int]:
 
 
 def _to_parquet(source: Path, target: Path) -> None:
-    table = pa.Table.from_batches(_batches(source, 0)[0], COLUMNS)
+    table = pa.Table.from_batches(_batches(source, 0)[0], COLUMNS).combine_chunks()
     pq.write_table(table, target, compression="zstd", row_group_size=_ROWS_A_GROUP)
 
 

@@ -1,5 +1,6 @@
 """Random lives: events as a run writes them, for several episodes and writers."""
 
+from functools import cache
 from typing import get_args
 
 from agentrl.messages import Message, ToolCall
@@ -23,12 +24,9 @@ from agentrl.trajectory.events import (
 from agentrl.trajectory.records import Stop, TokenSpan, Verdict
 from hypothesis import strategies as st
 
-whole = st.integers(-(2**31), 2**31 - 1)
 ids = st.integers(0, 60_000)
 real = st.floats(allow_nan=False, allow_infinity=False)
 words = st.text(max_size=12)
-name = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
-maybe = st.one_of
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | real | words,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
@@ -71,6 +69,7 @@ verdicts = st.builds(
 stops = st.sampled_from(get_args(Stop))
 
 
+@cache
 @st.composite
 def spans(draw: st.DrawFn, continues: st.SearchStrategy[bool] | None = None) -> TokenSpan:
     """A span as an engine returns it: one log-probability a token, versions rising from 0."""
@@ -89,6 +88,7 @@ def spans(draw: st.DrawFn, continues: st.SearchStrategy[bool] | None = None) -> 
     )
 
 
+@cache
 def lives(episode: str) -> st.SearchStrategy[list[EpisodeEvent]]:
     """The events of one episode from its opening on, as its own writer sees them."""
     turn = st.builds(
@@ -142,6 +142,7 @@ def lives(episode: str) -> st.SearchStrategy[list[EpisodeEvent]]:
     )
 
 
+@cache
 def credits(episode: str) -> st.SearchStrategy[Credited]:
     return st.builds(
         Credited,

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from .strategies import any_event
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(any_event)
 def test_every_event_reads_back_as_it_was_written(event: Event) -> None:
     line = encode(event)
@@ -21,7 +21,7 @@ def test_every_event_reads_back_as_it_was_written(event: Event) -> None:
     assert b"\n" not in line
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(any_event)
 def test_a_sound_event_is_kept_as_it_is(event: Event) -> None:
     kept, line = readable(event)

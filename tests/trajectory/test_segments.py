@@ -41,7 +41,7 @@ def conversations(draw: st.DrawFn) -> tuple[list[TokenSpan], list[list[int]]]:
     return made, saw
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(conversations(), st.data())
 def test_every_segment_is_what_the_engine_saw_and_every_token_is_trained_once(
     life: tuple[list[TokenSpan], list[list[int]]], data: st.DataObject

@@ -25,7 +25,7 @@ def shard(root: Path, rotate_bytes: int = 1 << 20) -> TokenShard:
     return TokenShard(root, "w", rotate_bytes=rotate_bytes, later=now)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(made=st.lists(spans(), min_size=1, max_size=12), size=st.sampled_from([1, 3_000, 1 << 20]))
 def test_rows_read_back_exactly_open_and_closed(
     tmp_path_factory: pytest.TempPathFactory, made: list[TokenSpan], size: int
@@ -58,14 +58,14 @@ def test_an_open_shard_is_a_plain_arrow_stream(tmp_path: Path) -> None:
     assert table.schema.field("logprobs").type == pa.list_(pa.float32())
 
 
-def test_a_torn_row_costs_itself_wherever_it_is_cut(tmp_path: Path) -> None:
+def test_a_torn_row_costs_only_itself_wherever_it_is_cut(tmp_path: Path) -> None:
     pen = shard(tmp_path)
     kept = pen.append(SPAN)
     (path,) = tmp_path.rglob(f"*{OPEN}")
     whole = path.stat().st_size
     lost = pen.append(SPAN)
     data = path.read_bytes()
-    for end in range(whole, len(data)):
+    for end in (*range(whole, len(data), 7), len(data) - 1):
         path.write_bytes(data[:end])
         reader = TokenReader(tmp_path)
         assert reader.span(*kept) == rounded(SPAN)

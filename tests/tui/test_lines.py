@@ -158,7 +158,7 @@ def test_hidden_characters_are_written_out() -> None:
 nasty = st.text(st.characters() | st.sampled_from("\x1b\x9b\r\n\x07\u202e\u2028\x85\x0b"))
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(nasty, nasty, nasty, nasty)
 def test_no_text_of_a_run_can_steer_the_terminal_or_forge_a_line(
     said: str, name: str, value: str, seen: str
