@@ -1,8 +1,9 @@
 """Attention over paged keys and values for one ragged batch.
 
 A step's flat tokens are: one token of each decoding sequence, then the chunks of sequences still
-being prefilled. Decoding rows are padded to the longest and attended together; each chunk attends
-by itself over what its sequence has cached plus its own tokens.
+being prefilled. Decoding rows are padded to the longest and attended together, over a mirror that
+holds each one's blocks end to end; each chunk attends by itself over what its sequence has cached
+plus its own tokens.
 """
 
 import numpy as np
@@ -38,9 +39,17 @@ class PagedCache:
         self._keys = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(config.layers)]
         self._values = [torch.zeros_like(layer) for layer in self._keys]
         self._room = [torch.empty(0, dtype=dtype, device=device) for _ in range(2)]
+        self._mirror = Mirror(self._keys, self._values, blocks, size)
 
-    def plan(self, tables: np.ndarray, lengths: np.ndarray, chunks: list[Chunk]) -> "Plan":
-        """Prepares one step; tables [B,N] block ids, lengths [B] cached tokens before this one."""
+    def plan(
+        self, tables: np.ndarray, lengths: np.ndarray, owners: list[int], chunks: list[Chunk]
+    ) -> "Plan":
+        """Prepares one step.
+
+        `tables` [B,N] are block ids, `lengths` [B] the cached tokens before this one; `owners` [B]
+        has a number that changes whenever a row's cached tokens are not simply the last step's
+        and one more.
+        """
         slots = []
         if len(lengths):
             rows = np.arange(len(lengths))
@@ -58,7 +67,11 @@ class PagedCache:
         )
         if len(lengths):
             width = int(lengths.max()) // self.size + 1
-            plan.blocks = self.tensor(np.ascontiguousarray(tables[:, :width]).reshape(-1))
+            if self._mirror.sync(owners, tables, lengths, width):
+                places = np.arange(len(lengths)) * self._mirror.length + lengths
+                plan.mirrored = self.tensor(places)
+            else:
+                plan.blocks = self.tensor(np.ascontiguousarray(tables[:, :width]).reshape(-1))
             seen = np.arange(width * self.size) <= lengths[:, None]
             shut = np.where(seen, np.float32(0), np.float32(-np.inf))[:, None, None, :]
             plan.mask = self.tensor(shut).to(self.dtype)
@@ -90,6 +103,16 @@ class PagedCache:
             out.append(room.view(rows, -1, self._groups, self._width).transpose(1, 2))
         return out[0], out[1]
 
+    def mirror(self, layer: int, places: Tensor, qkv: Tensor, length: int) -> tuple[Tensor, Tensor]:
+        """Adds the rows' new tokens at `places`; the first `length` of each [B,G,length,K]."""
+        h, g, k = self._heads, self._groups, self._width
+        keys, values = self._mirror.layer(layer)
+        keys.view(-1, g, k).index_copy_(0, places, qkv[:, h : h + g])
+        values.view(-1, g, k).index_copy_(0, places, qkv[:, h + g :])
+        rows, shape = len(places), (self._mirror.rows, self._mirror.length, g, k)
+        seen = [x.view(shape)[:rows, :length].transpose(1, 2) for x in (keys, values)]
+        return seen[0], seen[1]
+
     def _span(self, chunk: Chunk) -> "Span":
         used = -(-chunk.end // self.size)
         mask = None
@@ -105,6 +128,67 @@ class PagedCache:
         )
 
 
+class Mirror:
+    """The decoding rows' keys and values, each row's end to end, so that no step gathers them.
+
+    A copy of what the pools hold, brought up to date row by row when the set of rows changes, and
+    never larger than the pools: where it would be, `sync` says False and rows must be gathered.
+    """
+
+    def __init__(self, keys: list[Tensor], values: list[Tensor], blocks: int, size: int) -> None:
+        self.rows = self.length = 0
+        self._pools = (keys, values)
+        self._most, self._size = blocks * size, size
+        self._owners: list[int] = []
+        self._copies: tuple[list[Tensor], list[Tensor]] = ([], [])
+
+    def sync(self, owners: list[int], tables: np.ndarray, lengths: np.ndarray, width: int) -> bool:
+        """Makes row i hold the cached tokens of `owners[i]`, with room for `width` blocks."""
+        if owners == self._owners and width * self._size <= self.length:
+            return True
+        if not self._fit(len(owners), width * self._size):
+            self._owners = []
+            return False
+        known = self._owners
+        for row, owner in enumerate(owners):
+            if row >= len(known) or known[row] != owner:
+                self._copy(row, tables[row, : -(-int(lengths[row]) // self._size)])
+        self._owners = list(owners)
+        return True
+
+    def layer(self, index: int) -> tuple[Tensor, Tensor]:
+        """Keys and values, [rows, length * G * K] each."""
+        return self._copies[0][index], self._copies[1][index]
+
+    def _copy(self, row: int, blocks: np.ndarray) -> None:
+        pools = self._pools
+        chosen = torch.from_numpy(np.ascontiguousarray(blocks)).to(pools[0][0].device)
+        for pool, copy in zip(
+            (*pools[0], *pools[1]), (*self._copies[0], *self._copies[1]), strict=True
+        ):
+            room = copy[row, : len(blocks) * pool.shape[1]].view(len(blocks), -1)
+            torch.index_select(pool, 0, chosen, out=room)
+
+    def _fit(self, rows: int, length: int) -> bool:
+        if rows <= self.rows and length <= self.length:
+            return True
+        step = self._size * 16
+        wanted = (
+            (max(rows, self.rows), -(-max(length * 5 // 4, self.length) // step) * step),
+            (rows, length),
+        )
+        for some, long in wanted:
+            if some * long <= self._most:
+                break
+        else:
+            return False
+        self.rows, self.length, self._owners = some, long, []
+        width = long * (self._pools[0][0].shape[1] // self._size)
+        keys, values = ([layer.new_zeros(some, width) for layer in pool] for pool in self._pools)
+        self._copies = (keys, values)
+        return True
+
+
 class Span(Struct):
     """A chunk ready for attention: `mask` [n,L] where looking ahead must be forbidden."""
 
@@ -116,7 +200,11 @@ class Span(Struct):
 
 
 class Plan(Struct):
-    """One step's attention: `blocks` [B*N], `mask` [B,1,1,L], `slots` [T] where each token goes."""
+    """One step's attention: `mask` [B,1,1,L], `slots` [T] where each token goes.
+
+    Decoding rows are read from the mirror, where the new tokens go to `mirrored` [B], or gathered
+    from `blocks` [B*N].
+    """
 
     cache: PagedCache
     rows: int
@@ -124,6 +212,7 @@ class Plan(Struct):
     blocks: Tensor
     mask: Tensor
     chunks: list[Span] = []
+    mirrored: Tensor | None = None
 
     def attend(self, layer: int, qkv: Tensor) -> Tensor:
         """Stores this step's keys and values and attends; [T,H+2G,K] -> [T,H*K]."""
@@ -132,7 +221,11 @@ class Plan(Struct):
         heads, groups, width = cache._heads, cache._groups, cache._width
         parts = []
         if self.rows:
-            keys, values = cache.gather(layer, self.blocks, self.rows)
+            if self.mirrored is None:
+                keys, values = cache.gather(layer, self.blocks, self.rows)
+            else:
+                length = self.mask.shape[-1]
+                keys, values = cache.mirror(layer, self.mirrored, qkv[: self.rows], length)
             # The heads of a group stand where query positions would: nothing need be repeated.
             q = qkv[: self.rows, :heads].reshape(self.rows, groups, heads // groups, width)
             seen = F.scaled_dot_product_attention(q, keys, values, attn_mask=self.mask)

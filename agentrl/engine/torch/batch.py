@@ -50,6 +50,7 @@ class Sequence:
         self.done = 0
         self.root = b""
         self.keys: list[bytes] = []  # of the full blocks of `tokens`, as far as computed
+        self.start = 0  # a new number each time its KV is begun afresh
         self.named = 0  # blocks of `table` that can be found by others
 
     def generation(self, finish: Finish) -> Generation:
@@ -79,6 +80,7 @@ class Batch:
         self._chunk = chunk
         self._finish = finish
         self._loads = 0
+        self._starts = 0
         self._roots: dict[str, bytes] = {}
         self._coming: dict[bytes, Sequence] = {}  # blocks being prefilled right now
         self._rows = _Rows()
@@ -134,7 +136,7 @@ class Batch:
         if not chunks and not self.decoding:
             raise RuntimeError(f"{len(self.waiting)} requests wait and none can start")
         rows = self._rows.arrays(self.decoding, self.cache.size)
-        plan = self.cache.plan(rows.tables, rows.lengths, chunks)
+        plan = self.cache.plan(rows.tables, rows.lengths, rows.owners, chunks)
         tokens = np.concatenate([rows.tokens, *(np.asarray(c.tokens, np.int64) for c in chunks)])
         places = np.concatenate([rows.lengths, *(np.arange(c.start, c.end) for c in chunks)])
         hidden = self.model.forward(
@@ -251,6 +253,8 @@ class Batch:
             return "no room"
         table += [self._take() for _ in range(lacking)]
         sequence.table, sequence.done = table, count
+        self._starts += 1
+        sequence.start = self._starts
         sequence.named = count // size
         for key in sequence.keys[nxt:shareable]:
             self._coming.setdefault(key, sequence)
@@ -307,7 +311,10 @@ class Batch:
         if sequence in self.prefilling:
             self.prefilling.remove(sequence)
         else:
-            self.decoding.remove(sequence)
+            index = self.decoding.index(sequence)
+            last = self.decoding.pop()  # takes the free place, so that only one row moves
+            if last is not sequence:
+                self.decoding[index] = last
             self._rows.stale = True
 
     def _chunks(self) -> tuple[list[Chunk], list[Sequence]]:
@@ -350,9 +357,10 @@ class _Rows:
         self.tables = np.zeros((0, 1), np.int64)
         self.lengths = np.zeros(0, np.int64)
         self.tokens = np.zeros(0, np.int64)
+        self.owners: list[int] = []
 
     def arrays(self, decoding: list[Sequence], size: int) -> "_Rows":
-        """`tables` [B,N], `lengths` [B] and last `tokens` [B] for this step."""
+        """`tables` [B,N], `lengths` [B], `owners` [B] and last `tokens` [B] for this step."""
         if not self.stale:
             self.lengths = self.lengths + 1
             return self
@@ -362,6 +370,7 @@ class _Rows:
             self.tables[index, : len(sequence.table)] = sequence.table
         self.lengths = np.array([s.done for s in decoding], np.int64)
         self.tokens = np.array([s.tokens[-1] for s in decoding], np.int64)
+        self.owners = [s.start for s in decoding]
         self.stale = False
         return self
 

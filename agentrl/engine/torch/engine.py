@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,21 +34,28 @@ class Ticket(Struct):
     future: "asyncio.Future[Any]"
 
     def resolve(self, value: Any) -> None:
-        self._post(self.future.set_result, value)
+        _soon(self.loop, partial(_settle, [(self, value)]))
 
     def fail(self, error: Exception) -> None:
-        self._post(self.future.set_exception, error)
+        _soon(self.loop, partial(_settle, [(self, error)]))
 
-    def _post(self, settle: Callable[[Any], None], value: Any) -> None:
-        def act() -> None:
-            if not self.future.done():
-                settle(value)
 
-        try:
-            self.loop.call_soon_threadsafe(act)
-        except RuntimeError:
-            if not self.loop.is_closed():
-                raise  # a closed loop has nobody left who waits
+def _settle(answers: list[tuple[Ticket, Any]]) -> None:
+    for ticket, value in answers:
+        if ticket.future.done():
+            continue  # cancelled meanwhile
+        if isinstance(value, Exception):
+            ticket.future.set_exception(value)
+        else:
+            ticket.future.set_result(value)
+
+
+def _soon(loop: asyncio.AbstractEventLoop, act: Callable[[], None]) -> None:
+    try:
+        loop.call_soon_threadsafe(act)
+    except RuntimeError:
+        if not loop.is_closed():
+            raise  # a closed loop has nobody left who waits
 
 
 class TorchEngine:
@@ -319,9 +327,12 @@ class TorchEngine:
         self._forgotten.clear()
 
     def _end_round(self) -> None:
+        answers: dict[asyncio.AbstractEventLoop, list[tuple[Ticket, Generation]]] = {}
         for sequence, generation in self._round:
-            sequence.ticket.resolve(generation)
+            answers.setdefault(sequence.ticket.loop, []).append((sequence.ticket, generation))
         self._round.clear()
+        for loop, settled in answers.items():  # one callback a loop: all wake in the same turn
+            _soon(loop, partial(_settle, settled))
         if self._draining:
             self._paused = True
             for ticket in self._draining:
