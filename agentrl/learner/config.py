@@ -57,7 +57,7 @@ class LearnerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     eps: float = 1e-8
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0
-    token_budget: int = 8_192
+    token_budget: int = 4_096
     threads: int = 1
     keep: int = 2
 
