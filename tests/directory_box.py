@@ -108,7 +108,7 @@ class Opener:
     ) -> AsyncIterator[DirectoryBox]:
         if self.refuse and self.refuse.pop(0):
             raise SandboxError("no room")
-        root = Path(tempfile.mkdtemp(prefix="box-"))
+        root = Path(tempfile.mkdtemp(prefix="directory-box-"))
         try:
             box = DirectoryBox(root, task.sandbox.workdir)
             for folder in (box.workdir, root / "tmp", root / "logs", root / "tests"):

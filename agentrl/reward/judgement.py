@@ -29,7 +29,7 @@ async def judge(
     from opening, the score is 0. So is it when verifying takes longer than `limits.verifier_s`, or
     the box dies meanwhile. A check that fails, or finds the task invalid, is tried on an untouched
     workdir: where it comes to a score there, what the agent left broke it, and that is a 0 too.
-    The note names the box's digest where it has one.
+    The note names the digest of the box or its opener, where one has it.
 
     Raises VerifierError where the check itself failed.
     """
@@ -44,13 +44,13 @@ async def judge(
         else:
             broken = verdict
     if isinstance(broken, Verdict) and broken.outcome == "reward":
-        return _with_digest(broken, box)
+        return _with_digest(broken, box, open_sandbox)
     if await _works_untouched(task, trajectory, open_sandbox, verifier):
         why = broken.note if isinstance(broken, Verdict) else broken.what
         return scored(0.0, note=f"the check breaks only on what the agent left: {why}")
     if isinstance(broken, VerifierError):
         raise broken
-    return _with_digest(broken, box)
+    return _with_digest(broken, box, open_sandbox)
 
 
 async def _verify(task: Task, trajectory: Trajectory, box: Sandbox, verifier: Verifier) -> Verdict:
@@ -100,9 +100,11 @@ async def _open(
     return scored(0.0, note=f"no judging box opens with what the agent left: {faults[-1]}")
 
 
-def _with_digest(verdict: Verdict, box: Sandbox) -> Verdict:
-    digest = getattr(box, "digest", None)
-    if not digest:
-        return verdict
-    note = f"{verdict.note}; box {digest}" if verdict.note else f"box {digest}"
-    return msgspec.structs.replace(verdict, note=note)
+def _with_digest(verdict: Verdict, *places: object) -> Verdict:
+    """The verdict with the base's digest in its note; the first place that has one tells it."""
+    for place in places:
+        digest = getattr(place, "digest", None)
+        if digest:
+            note = f"{verdict.note}; box {digest}" if verdict.note else f"box {digest}"
+            return msgspec.structs.replace(verdict, note=note)
+    return verdict
