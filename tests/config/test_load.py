@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from agentrl.config import ConfigErrors, dump, load, preset_names
 from agentrl.config.sections import SIZES
 from agentrl.errors import ConfigError
@@ -181,7 +180,7 @@ def test_sources_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot read the file: No such file") as missing:
         load(files=[tmp_path / "gone.toml"])
     assert missing.value.where == str(tmp_path / "gone.toml")
-    with pytest.raises(ConfigError, match="this is not TOML: .* line 2"):
+    with pytest.raises(ConfigError, match=r"this is not TOML: .* line 2"):
         load(files=[toml(tmp_path, "seed = 1\nseed =\n")])
     with pytest.raises(ConfigError, match="given both a value and keys"):
         load(flags=[("memory.x", "1"), ("memory.x.y", "2")])

@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from agentrl.cli import main
 from agentrl.config import load
 from agentrl.run.answers import finish
@@ -77,13 +76,13 @@ def test_resume_refuses_what_would_change_what_was_drawn(
     for flags, what in [
         (["--seed", "9"], "resume would change `seed`"),
         (["--scheduler.group-size", "4"], "`scheduler.group_size`"),
-        (["--env.families", "x"], "resume would change `env`"),
+        (["--env.families", "x"], "resume would change `env.families`"),
         (["--model", "other"], "resume would change `model`"),
         (["--size", "small"], "resume would change `scheduler.groups_per_step`"),
     ]:
         told = refused([*base, *flags], capsys)
         assert what in told
-        assert " ".join(flags).lstrip("-") in told
+        assert " ".join(flags).removeprefix("--") in told
     assert "is less than the 4 steps" in refused([*base, "--max-steps", "3"], capsys)
     assert "brings its own preset" in refused([*base, "--env", "swe"], capsys)
 
