@@ -92,6 +92,14 @@ def test_this_machine_can_be_looked_at(tmp_path: Path) -> None:
     assert doctor.disk(tmp_path / "not" / "there" / "yet").state in ("ok", "warning")
 
 
+def test_a_name_is_not_taken_for_a_broken_folder(tmp_path: Path) -> None:
+    by_name = [c for c in doctor.checks(str(tmp_path), "hub/name-1b", "none") if c.name == "model"]
+    assert [check.state for check in by_name] == ["warning"]
+    gone = str(tmp_path / "gone")
+    broken = [c for c in doctor.checks(str(tmp_path), gone, "none") if c.name == "model"]
+    assert [check.state for check in broken] == ["fault"]
+
+
 def test_a_sandbox_that_is_not_there_is_a_fault() -> None:
     (found,) = doctor.box("no-such-box")
     assert found.state == "fault"
