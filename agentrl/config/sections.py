@@ -85,7 +85,7 @@ class LearnerSection(BaseModel):
     clip_low: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.2
     clip_high: Rate = 0.28
     kl: Rate = 0.0
-    grad_clip: Rate = 1.0
+    grad_clip: Annotated[float, Field(gt=0.0)] = 1.0
     weighting: str = "rollout"
     loss: str = "ppo"
     epochs: Positive = 1
