@@ -86,8 +86,8 @@ class LearnerSection(BaseModel):
     clip_high: Rate = 0.28
     kl: Rate = 0.0
     grad_clip: Annotated[float, Field(gt=0.0)] = 1.0
-    weighting: str = "rollout"
-    loss: str = "ppo"
+    weighting: Literal["rollout", "token"] = "rollout"
+    loss: Literal["ppo", "gspo", "cispo", "reinforce"] = "ppo"
     epochs: Positive = 1
     save_every: Count = 25
     keep: Positive = 2

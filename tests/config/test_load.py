@@ -106,6 +106,7 @@ def test_an_earlier_runs_file_is_not_overruled_by_its_own_size(tmp_path: Path) -
         (("agent.temperature", "0"), "`agent.temperature` must be greater than 0", ""),
         (("max-steps", "-1"), "`max_steps` must be greater than or equal to 0", ""),
         (("scheduler.mode", "asynk"), "`scheduler.mode` must be 'async' or 'sync'", "`async`"),
+        (("learner.loss", "gpso"), "`learner.loss` must be 'ppo', 'gspo'", "`gspo`"),
         (("learner", "3"), "`learner` is a section, not a value", "[learner]"),
         (("scheduler.group-size", "1"), "group_size 1 cannot give a signal", "4 or more"),
         (("scheduler.slots", "3"), "3 slots never fill a step of 4 groups", "slots 4"),
