@@ -188,7 +188,7 @@ def _every_key() -> str:
     from agentrl.config.sections import SECTIONS, RunConfig
 
     lines = []
-    for table, model in [("", RunConfig), *SECTIONS.items()]:
+    for table, model in ({"": RunConfig} | SECTIONS).items():
         for key, field in model.model_fields.items():
             if key not in SECTIONS:
                 flag = f"{table}.{key}".lstrip(".").replace("_", "-")
@@ -318,7 +318,10 @@ def _tasks_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _doctor_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", metavar="PATH", help="also check this checkpoint folder")
+    parser.add_argument(
+        "--model", default="tiny", metavar="PATH", help="checkpoint folder to check"
+    )
+    parser.add_argument("--sandbox", default="bubblewrap", metavar="NAME", help="plug-in to try")
 
 
 def _schema_options(parser: argparse.ArgumentParser) -> None:

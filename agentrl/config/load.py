@@ -214,7 +214,9 @@ def _validate(raw: dict[str, Any], origins: dict[str, str], explicit: dict[str, 
     try:
         config = RunConfig.model_validate(raw)
     except ValidationError as error:
-        broken = [explain(fault) for fault in error.errors()]
+        found = [explain(fault) for fault in error.errors()]
+        # A list with a bad entry is also "too short"; the first fault of a path is the cause.
+        broken = list({complaint.path: complaint for complaint in reversed(found)}.values())[::-1]
         for complaint in broken:
             where = _origin(complaint.path, origins)
             faults.append(ConfigError(complaint.what, where=where, help=complaint.help))

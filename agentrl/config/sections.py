@@ -85,9 +85,9 @@ class LearnerSection(BaseModel):
     clip_low: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.2
     clip_high: Rate = 0.28
     kl: Rate = 0.0
-    grad_clip: Rate = 1.0
-    weighting: str = "rollout"
-    loss: str = "ppo"
+    grad_clip: Annotated[float, Field(gt=0.0)] = 1.0
+    weighting: Literal["rollout", "token"] = "rollout"
+    loss: Literal["ppo", "gspo", "cispo", "reinforce"] = "ppo"
     epochs: Positive = 1
     save_every: Count = 25
     keep: Positive = 2

@@ -43,7 +43,7 @@ class Check(Struct, frozen=True):
 
 def main(args: argparse.Namespace) -> int:
     """Print every finding; 0 where nothing is missing, else 3."""
-    found = checks(str(args.runs), args.model, "bubblewrap")
+    found = checks(str(args.runs), args.model, args.sandbox)
     ready = all(check.state != "fault" for check in found)
     if args.json:
         rows = [{name: getattr(c, name) for name in c.__struct_fields__} for c in found]
@@ -64,8 +64,8 @@ def main(args: argparse.Namespace) -> int:
     return 0 if ready else 3
 
 
-def checks(runs: str, model: str | None, sandbox: str) -> list[Check]:
-    """Everything a run needs, looked at in order."""
+def checks(runs: str, model: str, sandbox: str) -> list[Check]:
+    """Everything a run needs, looked at in order. `model` is `tiny`, a folder or a hub name."""
     return [
         python(),
         *packages(),
@@ -73,8 +73,17 @@ def checks(runs: str, model: str | None, sandbox: str) -> list[Check]:
         memory(),
         disk(Path(runs)),
         *box(sandbox),
-        *checkpoint(Path(model) if model else SHIPPED),
+        *_model(model),
     ]
+
+
+def _model(model: str) -> list[Check]:
+    if model == "tiny":
+        return checkpoint(SHIPPED)
+    if not Path(model).exists() and re.fullmatch(r"\w[\w.-]*/[\w.-]+", model):
+        text = f"{model} is no folder here; a run looks it up by name"
+        return [Check("model", "warning", text, "give a folder to have it checked now")]
+    return checkpoint(Path(model))
 
 
 def python() -> Check:
@@ -183,8 +192,9 @@ def box(name: str) -> Iterator[Check]:
         yield Check("sandbox", "fault", f"{name}: {error.what}", error.help or _unboxed())
         return
     yield Check("sandbox", "ok", f"{name}: start, command and end in {seconds:.2f} s")
-    for missing in sandbox.probe() if hasattr(sandbox, "probe") else ():
-        yield Check("sandbox", "warning", f"{name}: {missing}")
+    for limit, how in getattr(sandbox, "enforcement", {}).items():
+        if how.startswith("not "):
+            yield Check("sandbox", "warning", f"{name}: {limit} is {how}")
 
 
 def _unboxed() -> str:
@@ -222,7 +232,7 @@ def _weights(folder: Path) -> Check:
     tensors = 0
     for file in files:
         try:
-            with safe_open(file, "pt") as opened:  # type: ignore[no-untyped-call]
+            with safe_open(file, "pt") as opened:
                 tensors += len(opened.keys())
         except (SafetensorError, OSError) as error:
             return Check("weights", "fault", f"{file}: {error}", "download the file again")

@@ -14,9 +14,9 @@ FIXED = (
     "model",
     "seed",
     "output",
-    "env",
-    "memory",
-    "credit",
+    "env.",
+    "memory.",
+    "credit.",
     "scheduler.mode",
     "scheduler.groups_per_step",
     "scheduler.group_size",
@@ -61,15 +61,16 @@ def main(args: argparse.Namespace) -> int:
 
 def refuse_changes(before: Resolved, after: Resolved, run: RunFile) -> None:
     """Raises ConfigError where a flag would change what was already drawn."""
-    for path in FIXED:
-        old, new = _at(before, path), _at(after, path)
-        if old != new:
-            where = next((o for p, o in after.origins.items() if p.startswith(path)), path)
-            raise ConfigError(
-                f"resume would change `{path}`: the {run.step} steps done were made with {old}",
-                where=where,
-                help="leave it out, or start a new run with `agentrl train`",
-            )
+    old, new = _leaves(before.config.model_dump()), _leaves(after.config.model_dump())
+    for path in sorted(old.keys() | new.keys()):
+        if not path.startswith(FIXED) or old.get(path) == new.get(path):
+            continue
+        was = old.get(path, "no such key")
+        raise ConfigError(
+            f"resume would change `{path}`: the {run.step} steps done were made with {was}",
+            where=after.origins.get(path, path),
+            help="leave it out, or start a new run with `agentrl train`",
+        )
     if after.config.max_steps < run.step:
         raise ConfigError(
             f"max_steps {after.config.max_steps} is less than the {run.step} steps already done",
@@ -78,8 +79,11 @@ def refuse_changes(before: Resolved, after: Resolved, run: RunFile) -> None:
         )
 
 
-def _at(resolved: Resolved, path: str) -> Any:
-    value: Any = resolved.config.model_dump()
-    for key in path.split("."):
-        value = value[key]
-    return value
+def _leaves(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            found |= _leaves(value, f"{prefix}{key}.")
+        else:
+            found[prefix + key] = value
+    return found

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentrl.envs.suite import load_suite
+from agentrl.envs.suite import load_suite, load_task
 from agentrl.errors import AgentRLError, ConfigError, NotReady
 from agentrl.generate.admission import Admission, admit
 from agentrl.generate.base import DIFFICULTIES, Generator, Split
@@ -60,13 +60,22 @@ def named(target: str) -> list[Task]:
         part: Split = "train" if split == "train" else "held_out"
         return [generator.make(family, int(difficulty), int(seed), part)]
     if Path(target).exists():
-        return list(load_suite(Path(target)))
+        return _folders(Path(target))
     raise ConfigError(
         f"no task is called {target!r}",
         where=target,
         help="`agentrl tasks list` shows ids such as terminal/FAMILY/1/train-000000; "
         "a folder of tasks is given by its path",
     )
+
+
+def _folders(path: Path) -> list[Task]:
+    warnings: list[str] = []
+    single = (path / "task.toml").is_file()
+    tasks = [load_task(path, warnings)] if single else load_suite(path, (), warnings)
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    return tasks
 
 
 def _generated(name: str, args: argparse.Namespace) -> Iterator[Task]:

@@ -36,7 +36,7 @@ def dry_run(resolved: Resolved) -> int:
         f"({per_step} a step), {config.eval.tasks} held-out tasks",
         file=sys.stderr,
     )
-    checks = doctor.checks(resolved.config.output, None, config.sandbox.type)
+    checks = doctor.checks(config.output, config.model, config.sandbox.type)
     if faults := [check for check in checks if check.state == "fault"]:
         raise NotReady(f"{faults[0].name}: {faults[0].text}", help=faults[0].fix)
     return 0
