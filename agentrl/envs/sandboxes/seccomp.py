@@ -1,0 +1,2 @@
+def program(): return None
+def descriptor(): return None
