@@ -268,6 +268,3 @@ async def _try(opener: Bubblewrap) -> list[str]:
     if fine.code != 0 or again.code != 0 or late.timed_out != "total":
         return [f"a box opened but does not work: {fine}, {late}, {again}"]
     return []
-
-
-

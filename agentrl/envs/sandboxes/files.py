@@ -128,13 +128,10 @@ def discard(path: Path, mounted: bool) -> None:
         else:
             os.unlink(name)
 
-    def open_up_old(function: object, name: str, info: tuple[object, BaseException, object]) -> None:
-        open_up(function, name, info[1])
-
     if sys.version_info >= (3, 12):
         shutil.rmtree(path, onexc=open_up)
     else:
-        shutil.rmtree(path, onerror=open_up_old)
+        shutil.rmtree(path, onerror=lambda function, name, info: open_up(function, name, info[1]))
 
 
 def sweep(owner: Owner) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from agentrl.envs.sandboxes.cgroup import Group
 from agentrl.envs.sandboxes.files import Folder
-from agentrl.envs.sandboxes.rootfs import PYTHON, Base
+from agentrl.envs.sandboxes.rootfs import Base
 from agentrl.envs.sandboxes.wire import Wire, connect
 from agentrl.errors import SandboxError
 from agentrl.task import SandboxSpec
@@ -56,7 +56,9 @@ def bubblewrap(base: Base, folder: Folder, spec: SandboxSpec) -> list[str]:
     ]
 
 
-def supervisor(python: str, place: str, workdir: str, commands: str, limits: str, warm: str) -> list[str]:
+def supervisor(
+    python: str, place: str, workdir: str, commands: str, limits: str, warm: str
+) -> list[str]:
     program = SUPERVISE.format(place=place)
     return [python, "-I", "-S", "-B", "-c", program, workdir, commands, limits, warm]
 
@@ -95,7 +97,7 @@ class Process:
                 [word.replace("{info}", str(info)) for word in argv],
                 env=env,
                 cwd=cwd,
-                stdin=wire,
+                stdin=wire.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=complaints,
                 pass_fds=[info, *extra],

@@ -21,9 +21,10 @@ PYTHON = "/usr/bin/python3"
 OLDEST = (3, 9)
 _LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _FOLDERS = (
-    "dev etc home logs/agent logs/verifier mnt opt proc root run srv sys tests tmp usr var/cache"
-    " var/lib var/log var/tmp workspace"
-).split()
+    *("dev", "etc", "home", "logs/agent", "logs/verifier", "mnt", "opt", "proc", "root", "run"),
+    *("srv", "sys", "tests", "tmp", "usr", "workspace"),
+    *("var/cache", "var/lib", "var/log", "var/tmp"),
+)
 _ETC = {
     "passwd": "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
     "group": "root:x:0:\nnogroup:x:65534:\n",
@@ -39,7 +40,7 @@ _INSIDE = Path(__file__).parent / "inside"
 
 
 class Base(Struct, frozen=True):
-    """`root` is the lowest layer, `inside` the supervisor's compiled files, `bwrap` the launcher."""
+    """The lowest layer (`root`), the compiled supervisor (`inside`) and the launcher (`bwrap`)."""
 
     root: Path
     inside: Path
@@ -115,9 +116,9 @@ def _furnish(root: Path) -> None:
     for name in _LINKS:
         if (Path("/usr") / name).is_dir():
             (root / name).symlink_to(f"usr/{name}")
-    for folder in [root, *root.rglob("*")]:
-        if not folder.is_symlink() and not folder.stat().st_mode & stat.S_ISVTX:
-            folder.chmod(0o755)
+    for path in [root, *root.rglob("*")]:
+        if not path.is_symlink() and not path.stat().st_mode & stat.S_ISVTX:
+            path.chmod(0o755)
     for name, text in _ETC.items():
         (root / "etc" / name).write_text(text)
     for source in _COPIED:

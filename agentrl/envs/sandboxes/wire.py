@@ -14,7 +14,6 @@ from typing import Literal, cast
 import msgspec
 
 from agentrl.envs.sandbox import Cause, ExecResult, Harvest, Stream
-
 from agentrl.errors import SandboxError
 
 HEADER_CAP = 4_096
@@ -74,7 +73,9 @@ class Wire(asyncio.Protocol):
             if not future.done():
                 future.set_result(None)
 
-    async def ask(self, op: bytes, *fields: bytes, body: bytes = b"", wait_s: float) -> Answer | None:
+    async def ask(
+        self, op: bytes, *fields: bytes, body: bytes = b"", wait_s: float
+    ) -> Answer | None:
         """Send a question and await its answer; cancelling tells the box to stop working on it."""
         if self.gone or self._transport is None:
             return None

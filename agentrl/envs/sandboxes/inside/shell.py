@@ -9,9 +9,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The status goes through a descriptor of its own; `command printf` gets past a function of that
-# name, the group keeps `set -x` quiet, and 9>&- keeps the descriptor from the command's children.
-LINE = b""". %b </dev/null 9>&-; { command printf '%%s %%s\\n' %b "$?" >&9; } 2>/dev/null\n"""
+# Start and status go through a descriptor of their own; `command printf` gets past a function of
+# that name, groups keep `set -x` quiet, and 9>&- keeps the descriptor from the command's children.
+LINE = (
+    b"""{ command printf '%%s begun\\n' %b >&9; } 2>/dev/null; . %b </dev/null 9>&-; """
+    b"""{ command printf '%%s %%s\\n' %b "$?" >&9; } 2>/dev/null\n"""
+)
 
 
 class Shell:
@@ -29,6 +32,8 @@ class Shell:
         self.out, self.err = Capture(), Capture()
         self.pipes = Pipes(loop, self.heard)
         self.said = b""
+        self.command = b""
+        self.begun = False
         self.stdin = self.status = -1
         self.done: Callable[[Call], object] = lambda call: None
 
@@ -61,7 +66,7 @@ class Shell:
             self.call.heard = time.monotonic()
 
     def type(self, call: Call, command: bytes) -> None:
-        """Have it run `command`: a file takes quotes, heredocs and any length, the line is short."""
+        """Have it run `command`, from a file: that takes quotes, heredocs and any length."""
         try:
             os.mkdir(self.commands, 0o700)
         except FileExistsError:
@@ -74,9 +79,9 @@ class Shell:
                 view = view[os.write(fd, view) :]
         finally:
             os.close(fd)
-        self.call = call
+        self.call, self.command, self.begun = call, command, False
         try:
-            os.write(self.stdin, LINE % (path, call.number))
+            os.write(self.stdin, LINE % (call.number, path, call.number))
         except BrokenPipeError:
             return  # it has died; reaping it will tell the call
 
@@ -94,8 +99,11 @@ class Shell:
             words = line.split()
             call = self.call
             if call is not None and len(words) == 2 and words[0] == call.number:
-                call.status = int(words[1]) if words[1].isdigit() else 1
-                self.settle(call)
+                if words[1] == b"begun":
+                    self.begun = True
+                else:
+                    call.status = int(words[1]) if words[1].isdigit() else 1
+                    self.settle(call)
 
     def settle(self, call: Call) -> None:
         """The command is over: hand it what was written and be free for the next."""
@@ -111,10 +119,12 @@ class Shell:
             self.said = b""  # the command removed it itself
         self.done(call)
 
-    def lost(self, code: int) -> "Call | None":
-        """It has died with `code`; the command it was busy with, settled, if there was one."""
+    def lost(self, code: int) -> None:
+        """It has died with `code`. `call` is left only where the command had not begun."""
+        if self.status >= 0:
+            self.on_status(self.status)
         call = self.call
-        if call is not None:
+        if call is not None and (self.begun or call.restarted or call.cause):
             call.status = code
             call.restarted = True
             self.settle(call)
@@ -122,4 +132,3 @@ class Shell:
         os.close(self.stdin)
         if self.status >= 0:
             self.loop.hang_up(self.status)
-        return call

@@ -121,16 +121,19 @@ class Supervisor:
 
     def begin(self, number: bytes, rest: "list[bytes]", start: "Callable[[Call], None]") -> None:
         call = Call(number, float(rest[0]), float(rest[1]) if rest[1] else None)
+        self.guarded(call, rest[2][:200] if len(rest) > 2 else b"shell", lambda: start(call))
+
+    def guarded(self, call: Call, name: bytes, start: "Callable[[], None]") -> None:
+        """Start a command; what keeps it from starting is its result."""
         try:
             os.chdir(self.workdir)
-            start(call)
+            start()
         except OSError as error:
             missing = error.errno in (errno.ENOENT, errno.ENOTDIR)
             call.status = 127 if missing else 126
-            name = rest[2][:200] if len(rest) > 2 else b"shell"
             reason = os.strerror(error.errno or errno.EIO).encode()
             call.err.feed(b"%b: %b\n" % (name, reason))
-            self.calls.pop(number, None)
+            self.calls.pop(call.number, None)
             self.report(call)
 
     def start(self, call: Call, argv: "list[bytes]") -> None:
@@ -237,9 +240,7 @@ class Supervisor:
             code = os.waitstatus_to_exitcode(status)
             code = 128 - code if code < 0 else code
             if self.shell is not None and pid == self.shell.pid:
-                shell, self.shell = self.shell, None
-                del self.leaders[pid]
-                self.untold = shell.lost(code) is None
+                self.bury(self.shell, code)
                 continue
             call = self.calls.get(self.leaders.get(pid, b""))
             if call is not None:
@@ -248,6 +249,17 @@ class Supervisor:
                 pipes.drain()
                 if not call.cause:
                     call.next = time.monotonic() + TAIL_GRACE if pipes.open else 0.0
+
+    def bury(self, shell: Shell, code: int) -> None:
+        """The shell has died: its command ends with it, or is given to the next if not begun."""
+        self.shell = None
+        del self.leaders[shell.pid]
+        busy = shell.call is not None
+        shell.lost(code)
+        call = shell.call
+        self.untold = call is not None or not busy
+        if call is not None:
+            self.guarded(call, b"shell", lambda: self.type(call, shell.command))
 
     def due(self, call: Call, now: float) -> None:
         """Something about this call cannot wait: a clock, a kill to repeat, or its end."""
