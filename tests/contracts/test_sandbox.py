@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from agentrl.envs.sandbox import Harvest
 from agentrl.errors import SandboxError, TaskError
 from agentrl.plugins import find, names
@@ -290,13 +289,11 @@ def test_a_cancelled_command_is_ended(opener: Any) -> None:
 
     async def act(box: Any) -> None:
         pending = asyncio.create_task(box.exec(["sleep", nap], timeout_s=100))
-        while not running(nap):
-            await asyncio.sleep(0.01)
+        assert await asyncio.to_thread(eventually, lambda: bool(running(nap)))
         pending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await pending
-        while running(nap):
-            await asyncio.sleep(0.01)
+        assert await asyncio.to_thread(eventually, lambda: not running(nap))
         assert (await box.exec(["true"])).code == 0
 
     play(opener, act)
@@ -305,12 +302,12 @@ def test_a_cancelled_command_is_ended(opener: Any) -> None:
 def test_the_shell_remembers_and_single_commands_do_not(opener: Any) -> None:
     async def act(box: Any) -> None:
         await box.exec(["sh", "-c", "cd d && export A=1"])
-        await box.shell("cd d; export A=1; f() { echo \"f $A\"; }")
+        await box.shell('cd d; export A=1; f() { echo "f $A"; }')
         assert (await box.shell('basename "$PWD"; f')).out.text == "d\nf 1\n"
         alone = await box.exec(["sh", "-c", 'basename "$PWD"; echo "[$A]"'])
         assert alone.out.text == "workspace\n[]\n"
         heredoc = "cat <<'EOF'\nit's \"quoted\" $A\nEOF"
-        assert (await box.shell(heredoc)).out.text == "it's \"quoted\" $A\n"
+        assert (await box.shell(heredoc)).out.text == 'it\'s "quoted" $A\n'
         assert (await box.shell("echo 'unfinished")).code != 0
         assert (await box.shell("( exit 5 )")).code == 5
         assert (await box.shell("echo late >&2; false")).err.text == "late\n"
@@ -512,8 +509,7 @@ def test_closing_leaves_no_process_and_no_folder(opener: Any) -> None:
     async def act(box: Any) -> None:
         await box.shell(f"sleep {nap} & (setsid sleep {nap} &)")
         await box.exec(["bash", "-c", f"(env -i setsid sleep {nap} >/dev/null 2>&1 &)"])
-        while len(running(nap)) != 3:
-            await asyncio.sleep(0.01)
+        assert await asyncio.to_thread(eventually, lambda: len(running(nap)) == 3)
         assert folders()
 
     play(opener, act)
@@ -545,8 +541,7 @@ def test_a_box_killed_from_outside_says_dead_at_once(opener: Any) -> None:
     async def act(box: Any) -> None:
         await box.write("kept", b"k")
         pending = asyncio.create_task(box.exec(["sleep", nap], timeout_s=500))
-        while not running(nap):
-            await asyncio.sleep(0.01)
+        assert await asyncio.to_thread(eventually, lambda: bool(running(nap)))
         parent = Path(f"/proc/{running(nap)[0]}/stat").read_text().rsplit(")", 1)[1].split()[1]
         os.kill(int(parent), signal.SIGKILL)
         async with asyncio.timeout(10):

@@ -117,8 +117,6 @@ class Supervisor:
         except OSError as error:
             self.answer(number, b"error", error.errno or errno.EIO)
 
-    # commands
-
     def begin(self, number: bytes, rest: "list[bytes]", start: "Callable[[Call], None]") -> None:
         call = Call(number, float(rest[0]), float(rest[1]) if rest[1] else None)
         self.guarded(call, rest[2][:200] if len(rest) > 2 else b"shell", lambda: start(call))
