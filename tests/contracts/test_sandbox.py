@@ -1,22 +1,23 @@
 """What every registered sandbox promises. A stranger's plug-in is tested by being installed."""
 
 import asyncio
-import os
-import signal
-import time
-from collections.abc import Awaitable, Callable
-from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
-from agentrl.envs.sandbox import Harvest
 from agentrl.errors import SandboxError, TaskError
-from agentrl.plugins import find, names
 from agentrl.task import SandboxSpec, Task
 
-NAMES = names("sandboxes")
-unique = count(int(time.time()) % 100_000 * 1000)
+from tests.contracts.boxes import (
+    eventually,
+    every_sandbox,
+    naptime,
+    play,
+    resident,
+    running,
+    task,
+)
+
+pytestmark = every_sandbox
 DAEMON = b"""
 import os, socket, sys
 server = socket.socket(socket.AF_UNIX)
@@ -40,53 +41,6 @@ there.settimeout(5)
 there.connect("door")
 print(there.recv(100).decode())
 """
-
-
-@pytest.fixture(params=NAMES, scope="module")
-def opener(request: pytest.FixtureRequest) -> Any:
-    return find("sandboxes", request.param)()
-
-
-def task(**files: bytes) -> Task:
-    return Task(id="t", suite="tests", instruction="", files=files)
-
-
-def play(
-    opener: Any, act: Callable[[Any], Awaitable[Any]], of: Task | None = None, **how: Any
-) -> Any:
-    async def episode() -> Any:
-        async with opener(of or task(), **how) as box:
-            return await act(box)
-
-    return asyncio.run(episode())
-
-
-def running(word: str) -> list[int]:
-    """Host pids whose command line has `word` as an argument."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                arguments = (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if word.encode() in arguments:
-                found.append(int(entry.name))
-    return found
-
-
-def eventually(holds: Callable[[], bool], within: float = 5.0) -> bool:
-    end = time.monotonic() + within
-    while not holds():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
-
-
-def naptime() -> str:
-    """A `sleep` argument no other process has."""
-    return f"{next(unique)}.5"
 
 
 def test_a_command_gets_the_workdir_empty_input_and_its_own_output(opener: Any) -> None:
@@ -233,11 +187,6 @@ def test_a_flood_is_kept_in_part_and_counted_whole(opener: Any) -> None:
     play(opener, act)
 
 
-def resident() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
 @pytest.mark.parametrize("argv", [["python3"], ["cat"], ["sh", "-c", "read x; echo got$x"]])
 def test_interactive_programs_see_the_end_of_input(opener: Any, argv: list[str]) -> None:
     async def act(box: Any) -> None:
@@ -297,278 +246,6 @@ def test_a_cancelled_command_is_ended(opener: Any) -> None:
         assert (await box.exec(["true"])).code == 0
 
     play(opener, act)
-
-
-def test_the_shell_remembers_and_single_commands_do_not(opener: Any) -> None:
-    async def act(box: Any) -> None:
-        await box.exec(["sh", "-c", "cd d && export A=1"])
-        await box.shell('cd d; export A=1; f() { echo "f $A"; }')
-        assert (await box.shell('basename "$PWD"; f')).out.text == "d\nf 1\n"
-        alone = await box.exec(["sh", "-c", 'basename "$PWD"; echo "[$A]"'])
-        assert alone.out.text == "workspace\n[]\n"
-        heredoc = "cat <<'EOF'\nit's \"quoted\" $A\nEOF"
-        assert (await box.shell(heredoc)).out.text == 'it\'s "quoted" $A\n'
-        assert (await box.shell("echo 'unfinished")).code != 0
-        assert (await box.shell("( exit 5 )")).code == 5
-        assert (await box.shell("echo late >&2; false")).err.text == "late\n"
-
-    play(opener, act, task(**{"d/x": b""}))
-
-
-@pytest.mark.parametrize(
-    ("command", "code"),
-    [("exit 3", 3), ("exec true", 0), ("kill $$", 143), ("set -e; false", 1), ("kill -9 $$", 137)],
-)
-def test_a_shell_that_ends_is_started_again_and_says_so(
-    opener: Any, command: str, code: int
-) -> None:
-    async def act(box: Any) -> None:
-        await box.shell("cd /; A=1")
-        result = await box.shell(command)
-        assert (result.code, result.restarted) == (code, True)
-        after = await box.shell('basename "$PWD"; echo "[$A]"')
-        assert (after.out.text, after.restarted) == ("workspace\n[]\n", False)
-
-    play(opener, act)
-
-
-def test_a_shell_that_died_unseen_is_reported_by_the_next_command(opener: Any) -> None:
-    async def act(box: Any) -> None:
-        pid = (await box.shell("echo $$")).out.text.strip()
-        assert (await box.exec(["kill", "-9", pid])).code == 0
-        result = await box.shell("echo back")
-        assert (result.out.text, result.restarted) == ("back\n", True)
-
-    play(opener, act)
-
-
-def test_a_hanging_command_is_ended_and_the_shell_goes_on(opener: Any) -> None:
-    async def act(box: Any) -> None:
-        await box.shell("A=1")
-        result = await box.shell("echo A; sleep 60", timeout_s=0.4)
-        assert (result.code, result.timed_out, result.out.text) == (None, "total", "A\n")
-        assert not result.restarted
-        assert (await box.shell("echo $A")).out.text == "1\n"
-
-    play(opener, act)
-
-
-def test_a_busy_loop_in_the_shell_costs_the_shell(opener: Any) -> None:
-    async def act(box: Any) -> None:
-        result = await box.shell("trap '' INT TERM; while :; do :; done", timeout_s=0.3)
-        assert (result.code, result.timed_out, result.restarted) == (None, "total", True)
-        assert (await box.shell("echo again")).out.text == "again\n"
-
-    play(opener, act)
-
-
-def test_a_job_of_an_earlier_command_survives_a_later_timeout(opener: Any) -> None:
-    nap = naptime()
-
-    async def act(box: Any) -> None:
-        await box.shell(f"sleep {nap} &")
-        await asyncio.sleep(0.05)
-        assert (await box.shell("sleep 60", timeout_s=0.2)).timed_out == "total"
-        assert (await box.exec(["sleep", "60"], timeout_s=0.2)).timed_out == "total"
-        assert len(running(nap)) == 1
-
-    play(opener, act)
-
-
-def test_at_python_runs_a_script_as_python3_would(opener: Any) -> None:
-    script = b"""
-import sys, os, atexit
-sys.path and print(sys.argv[1:], __name__, os.path.basename(sys.path[0]), repr(sys.stdin.read()))
-import helper
-atexit.register(print, "at exit")
-print(helper.__name__, __file__)
-sys.exit(int(sys.argv[2]))
-"""
-    test = b"""
-import unittest
-class T(unittest.TestCase):
-    def test_one(self): pass
-    def test_two(self): self.fail("two")
-unittest.main()
-"""
-    files = {"lib/a.py": script, "lib/helper.py": b"", "t.py": test, "boom.py": b"\n1/0\n"}
-    files |= {"text.py": b"raise SystemExit('why')", "hard.py": b"import os; os._exit(9)"}
-
-    async def act(box: Any) -> None:
-        result = await box.exec(["@python", "lib/a.py", "x", "4"])
-        said = "['x', '4'] __main__ lib ''\nhelper lib/a.py\nat exit\n"
-        assert (result.code, result.out.text, result.err.text) == (4, said, "")
-        result = await box.exec(["@python", "t.py"])
-        assert result.code == 1
-        assert "FAILED (failures=1)" in result.err.text
-        result = await box.exec(["@python", "boom.py"])
-        assert result.code == 1
-        assert result.err.text.startswith("Traceback")
-        assert 'boom.py", line 2' in result.err.text
-        assert "supervisor" not in result.err.text
-        result = await box.exec(["@python", "text.py"])
-        assert (result.code, result.err.text) == (1, "why\n")
-        assert (await box.exec(["@python", "hard.py"])).code == 9
-        assert (await box.exec(["@python", "missing.py"])).code == 2
-
-    play(opener, act, task(**files))
-
-
-def test_at_python_is_ended_like_any_command(opener: Any) -> None:
-    nap = naptime()
-    script = f"import subprocess; subprocess.run(['sleep', '{nap}'])".encode()
-
-    async def act(box: Any) -> None:
-        result = await box.exec(["@python", "hang.py"], timeout_s=0.7)
-        assert result.timed_out == "total"
-        assert running(nap) == []
-
-    play(opener, act, task(**{"hang.py": script}))
-
-
-def test_extra_files_are_where_they_were_asked_for(opener: Any) -> None:
-    async def act(box: Any) -> None:
-        assert await box.read("/tests/deep/run.py") == b"print('judged')"
-        assert (await box.exec(["@python", "/tests/deep/run.py"])).out.text == "judged\n"
-        assert list((await box.harvest()).files) == []
-
-    play(opener, act, extra={"/tests/deep/run.py": b"print('judged')"})
-
-
-def test_harvest_hands_over_regular_files_only(opener: Any) -> None:
-    mess = """
-    rm gone; echo new >kept; mkdir -p d/e; echo x >d/e/f; chmod 4755 d/e/f; mkdir empty
-    ln -s /etc/passwd link; ln -s / root; mkfifo pipe; truncate -s 2000000 big
-    printf x >"$(printf 'bad\\377')"; echo s >secret; chmod 000 secret; mkdir shut; echo i >shut/in
-    chmod 000 shut
-    """
-
-    async def act(box: Any) -> Harvest:
-        await box.exec(["bash", "-c", mess])
-        harvest: Harvest = await box.harvest()
-        after = await box.exec(["true"])
-        assert after.dead
-        assert after.code is None
-        return harvest
-
-    harvest = play(opener, act, task(gone=b"1", kept=b"2"))
-    assert harvest.files == {
-        "kept": (0o644, b"new\n"),
-        "d": (0o755, None),
-        "d/e": (0o755, None),
-        "d/e/f": (0o755, b"x\n"),
-        "empty": (0o755, None),
-        "secret": (0o000, b"s\n"),
-        "shut": (0o000, None),
-        "shut/in": (0o644, b"i\n"),
-    }
-    named = {entry.split(" (")[0] for entry in harvest.skipped}
-    assert named == {"link", "root", "pipe", "big", "bad\ufffd"}
-
-
-def test_a_workdir_turned_into_a_link_is_not_followed(opener: Any) -> None:
-    async def act(box: Any) -> Harvest:
-        await box.shell('here="$PWD"; cd ..; rm -rf "$here"; ln -s /etc "$here"')
-        harvest: Harvest = await box.harvest()
-        return harvest
-
-    harvest = play(opener, act)
-    assert harvest.files == {}
-    assert len(harvest.skipped) == 1
-
-
-def test_nothing_an_agent_started_writes_after_the_harvest(opener: Any) -> None:
-    loop = "(setsid sh -c 'while :; do echo late >late; rm -f late; done' >/dev/null 2>&1 &)"
-
-    async def act(box: Any) -> None:
-        await box.exec(["sh", "-c", loop])
-        first = await box.harvest()
-        assert (await box.harvest()) == first
-
-    play(opener, act)
-
-
-def test_a_judging_box_starts_from_what_the_agent_left(opener: Any) -> None:
-    async def agent(box: Any) -> Harvest:
-        await box.exec(["sh", "-c", "rm old; echo mine >new; chmod 700 new; touch tests"])
-        harvest: Harvest = await box.harvest()
-        return harvest
-
-    async def judge(box: Any) -> None:
-        listing = await box.exec(["sh", "-c", "ls; stat -c %a new; ls tests"])
-        assert listing.out.text == "new\ntests\n700\nt.py\n"
-
-    left = play(opener, agent, task(old=b"x"))
-    extra = {"/workspace/tests/t.py": b"pass"}
-    play(opener, judge, task(old=b"x"), harvest=left, extra=extra)
-
-
-def test_closing_leaves_no_process_and_no_folder(opener: Any) -> None:
-    nap = naptime()
-
-    async def act(box: Any) -> None:
-        await box.shell(f"sleep {nap} & (setsid sleep {nap} &)")
-        await box.exec(["bash", "-c", f"(env -i setsid sleep {nap} >/dev/null 2>&1 &)"])
-        assert await asyncio.to_thread(eventually, lambda: len(running(nap)) == 3)
-        assert folders()
-
-    play(opener, act)
-    assert running(nap) == []
-    assert folders() == []
-
-
-def folders() -> list[Path]:
-    name = f"agentrl-{os.getpid()}-*"
-    return [path for home in ("/dev/shm", "/tmp") for path in Path(home).glob(name)]
-
-
-def test_an_error_in_the_episode_still_closes_the_box(opener: Any) -> None:
-    nap = naptime()
-
-    async def act(box: Any) -> None:
-        await box.exec(["sh", "-c", f"sleep {nap} &"])
-        raise RuntimeError("the episode broke")
-
-    with pytest.raises(RuntimeError, match="the episode broke"):
-        play(opener, act)
-    assert running(nap) == []
-    assert folders() == []
-
-
-def test_a_box_killed_from_outside_says_dead_at_once(opener: Any) -> None:
-    nap = naptime()
-
-    async def act(box: Any) -> None:
-        await box.write("kept", b"k")
-        pending = asyncio.create_task(box.exec(["sleep", nap], timeout_s=500))
-        assert await asyncio.to_thread(eventually, lambda: bool(running(nap)))
-        parent = Path(f"/proc/{running(nap)[0]}/stat").read_text().rsplit(")", 1)[1].split()[1]
-        os.kill(int(parent), signal.SIGKILL)
-        async with asyncio.timeout(10):
-            result = await pending
-            assert (result.code, result.dead) == (None, True)
-            assert (await box.exec(["true"])).dead
-            assert (await box.shell("true")).dead
-            with pytest.raises(SandboxError):
-                await box.read("kept")
-            assert (await box.harvest()).files == {"kept": (0o644, b"k")}
-        for pid in running(nap):
-            os.kill(pid, signal.SIGKILL)  # without a namespace it outlives its supervisor
-
-    play(opener, act)
-
-
-def test_sixteen_boxes_at_once_do_not_see_each_other(opener: Any) -> None:
-    async def one(number: int) -> str:
-        async with opener(task(mine=b"%d" % number)) as box:
-            await box.shell(f"N={number}")
-            shown = await box.shell("cat mine; echo /$N; ls")
-            return str(shown.out.text)
-
-    async def all_of_them() -> list[str]:
-        return await asyncio.gather(*(one(number) for number in range(16)))
-
-    assert asyncio.run(all_of_them()) == [f"{n}/{n}\nmine\n" for n in range(16)]
 
 
 def test_what_a_backend_cannot_offer_is_refused(opener: Any) -> None:

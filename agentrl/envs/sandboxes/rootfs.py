@@ -153,7 +153,7 @@ def _compile(target: Path) -> None:
     program = (
         "import sys, py_compile as c\n"
         "for a, b in zip(sys.argv[1::2], sys.argv[2::2]):"
-        " c.compile(a, b, dfile=b, doraise=True)"
+        " c.compile(a, b, dfile='supervisor', doraise=True)"
     )
     pairs = [(path, package / f"{path.stem}.pyc") for path in sorted(_INSIDE.glob("*.py"))]
     names = [str(name) for pair in pairs for name in pair]

@@ -8,6 +8,7 @@ import errno
 import os
 import platform
 import struct
+from functools import cache
 
 # name: (number on x86-64, number on arm64); arm64 lacks three of them
 _REFUSED: dict[str, tuple[int, int | None]] = {
@@ -71,6 +72,7 @@ _NEW_USER_NAMESPACE = 0x10000000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C  # type into, or paste into, a terminal
 
 
+@cache
 def program(machine: str | None = None) -> bytes | None:
     """The filter for a processor, this one by default; None where we have no table for it."""
     known = _MACHINES.get(machine or platform.machine())
