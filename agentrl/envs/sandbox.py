@@ -54,7 +54,9 @@ class Sandbox(Protocol):
     """A box. Paths are the box's own; relative ones start at the task's workdir.
 
     `exec` runs one program from the workdir with empty stdin and never raises for what the
-    program does; `read` raises FileNotFoundError, IsADirectoryError or PermissionError like `open`.
+    program does. `["@python", FILE, *args]` runs a Python file as `python3` would, standard library
+    only, in an interpreter that is already there: milliseconds sooner. `read` raises
+    FileNotFoundError, IsADirectoryError or PermissionError like `open`.
     """
 
     async def exec(self, argv: Sequence[str], timeout_s: float = 60.0) -> ExecResult: ...

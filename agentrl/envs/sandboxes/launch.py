@@ -1,0 +1,212 @@
+"""Starting the process that becomes a box, and making sure of its end."""
+
+import asyncio
+import contextlib
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from agentrl.envs.sandboxes.cgroup import Group
+from agentrl.envs.sandboxes.files import Folder
+from agentrl.envs.sandboxes.rootfs import Base
+from agentrl.envs.sandboxes.wire import Wire, connect
+from agentrl.errors import SandboxError
+from agentrl.task import SandboxSpec
+
+START_S = 30.0
+SUPERVISE = (
+    "import sys; sys.path.insert(0, {place!r});"
+    " from inside.supervisor import main; main(*sys.argv[1:])"
+)
+ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+    "PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+def bubblewrap(base: Base, folder: Folder, spec: SandboxSpec) -> list[str]:
+    """The arguments that make a box: everything unshared, the host's /usr its only window."""
+    tmp = max(1, min(spec.disk_mb, spec.memory_mb // 4)) << 20
+    return [
+        *(str(base.bwrap), "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc"),
+        *("--unshare-uts", "--unshare-cgroup-try", "--disable-userns", "--die-with-parent"),
+        # As first process the supervisor cannot be killed from within and adopts every orphan.
+        *("--new-session", "--as-pid-1", "--cap-drop", "ALL", "--uid", "0", "--gid", "0"),
+        *("--hostname", "box", "--clearenv"),
+        *(word for item in ENVIRONMENT.items() for word in ("--setenv", *item)),
+        *("--overlay-src", str(base.root)),
+        *("--overlay", str(folder.path / "upper"), str(folder.path / "work"), "/"),
+        *("--ro-bind", "/usr", "/usr"),
+        # Real root's /proc/sys would take writes: a way out of the box.
+        *("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"),
+        *("--perms", "1777", "--size", str(8 << 20), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),
+        *("--perms", "1777", "--size", str(tmp), "--tmpfs", "/tmp"),
+        *("--size", str(4 << 20), "--tmpfs", "/run", "--ro-bind", str(base.inside), "/run/agentrl"),
+    ]
+
+
+def supervisor(
+    python: str, place: str, workdir: str, commands: str, limits: str, warm: str
+) -> list[str]:
+    program = SUPERVISE.format(place=place)
+    return [python, "-I", "-S", "-B", "-c", program, workdir, commands, limits, warm]
+
+
+def joined(argv: list[str], group: Group | None, owner: tuple[int, int] | None) -> list[str]:
+    """`argv` under another user and within a group, both entered before it is executed."""
+    if owner is not None:
+        uid, gid = owner
+        argv = ["/usr/bin/setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups", *argv]
+    if group is not None:
+        enter = "".join(f"echo 0 >{shlex.quote(str(gate))} && " for gate in group.entrances)
+        argv = ["/bin/sh", "-c", enter + 'exec "$@"', "sh", *argv]
+    return argv
+
+
+class Process:
+    """A started box. `init` is the first process of its namespace, if it has one.
+
+    With `init` killed the kernel ends every process of the namespace before it reports that
+    death, so once the launcher, which waits for it, has ended, the box is empty.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        env: dict[str, str],
+        wire: socket.socket,
+        cwd: Path | None = None,
+        seccomp: int | None = None,
+    ) -> None:
+        self._info, info = os.pipe()
+        self._complaints, complaints = os.pipe()
+        extra = [] if seccomp is None else [seccomp]
+        try:
+            self._popen = subprocess.Popen(
+                [word.replace("{info}", str(info)) for word in argv],
+                env=env,
+                cwd=cwd,
+                stdin=wire.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=complaints,
+                pass_fds=[info, *extra],
+                start_new_session=True,
+            )
+        except OSError as error:
+            os.close(self._info)
+            os.close(self._complaints)
+            raise SandboxError(f"the box's launcher did not start: {error}") from error
+        finally:
+            os.close(info)
+            os.close(complaints)
+        self.pid = self._popen.pid
+        self._init: int | None = None
+        self._watch = os.pidfd_open(self.pid)
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().add_reader(self._watch, self._on_end)
+
+    def _on_end(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._watch)
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def find_init(self) -> None:
+        """Learn which process to kill; the launcher has told by the time the supervisor speaks."""
+        told = re.search(rb'"child-pid": (\d+)', _drain(self._info))
+        if told is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._init = os.pidfd_open(int(told[1]))
+
+    def complaints(self) -> str:
+        return _drain(self._complaints).decode("utf-8", "replace").strip()
+
+    async def end(self, gently: bool = False) -> None:
+        """Kill the box and wait until nothing of it runs.
+
+        Gently: a supervisor without a namespace of its own, whose wire has been closed, gets
+        five seconds to end what it started.
+        """
+        if self._popen.returncode is not None:
+            return
+        if gently:
+            await asyncio.wait([self.ended], timeout=5.0)
+        with contextlib.suppress(ProcessLookupError):
+            if self._init is not None:
+                signal.pidfd_send_signal(self._init, signal.SIGKILL)
+            else:
+                signal.pidfd_send_signal(self._watch, signal.SIGKILL)
+        try:
+            await asyncio.shield(self.ended)
+        finally:
+            self._popen.wait()
+            asyncio.get_running_loop().remove_reader(self._watch)
+            for fd in (self._info, self._complaints, self._watch, self._init):
+                if fd is not None:
+                    os.close(fd)
+
+
+def _drain(fd: int) -> bytes:
+    os.set_blocking(fd, False)
+    try:
+        return os.read(fd, 65_536)
+    except BlockingIOError:
+        return b""
+
+
+async def start(
+    argv: Sequence[str],
+    env: dict[str, str],
+    cwd: Path | None = None,
+    seccomp: int | None = None,
+) -> tuple[Process, Wire]:
+    """A running box whose supervisor has reported. Raises SandboxError, leaving nothing behind."""
+    ours, theirs = socket.socketpair()
+    try:
+        process = Process(argv, env, theirs, cwd, seccomp)
+    except SandboxError:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+    wire = await connect(ours)
+    try:
+        async with asyncio.timeout(START_S):
+            ready = await wire.hello
+        if ready is None:
+            async with asyncio.timeout(START_S):
+                await asyncio.shield(process.ended)
+    except TimeoutError:
+        ready = None
+    except BaseException:
+        wire.close()
+        await process.end()
+        raise
+    process.find_init()
+    if ready is None:
+        reason = process.complaints() or f"no sign of life within {START_S:.0f} s"
+        wire.close()
+        await process.end()
+        raise SandboxError(f"the box did not start: {reason}", help=_advice(reason))
+    return process, wire
+
+
+def _advice(reason: str) -> str:
+    if "namespace" in reason or "uid map" in reason:
+        return (
+            "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1, and on Ubuntu"
+            " sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+        )
+    if "setpriv" in reason:
+        return "install util-linux, which has setpriv"
+    return "run `agentrl doctor`"

@@ -1,0 +1,85 @@
+"""The host's side of a box's files."""
+
+import os
+from pathlib import Path
+
+import pytest
+from agentrl.envs.sandboxes import files
+from agentrl.envs.sandboxes.files import Folder, inside, sweep
+from agentrl.errors import TaskError
+from hypothesis import given
+from hypothesis import strategies as st
+
+PARTS = st.lists(st.sampled_from(["a", "..", ".", "", "b c", "/"]), max_size=5)
+
+
+@given(PARTS)
+def test_an_accepted_path_never_leads_above_where_it_starts(parts: list[str]) -> None:
+    path = "/".join(parts)
+    try:
+        accepted = inside(path, "work")
+    except TaskError:
+        return
+    assert accepted[0] == "work"
+    assert len(accepted) > 1
+    assert not {"..", "", ".", "/"} & set(accepted)
+
+
+def test_a_folder_is_private_sized_where_possible_and_removed() -> None:
+    folder = Folder(None, 1, sized=os.geteuid() == 0)
+    try:
+        assert folder.path.stat().st_mode & 0o777 == 0o700
+        folder.place(("w", "f"), b"x" * 500_000)
+        assert not folder.full
+        if folder.mounted:
+            with pytest.raises(OSError, match="No space"):
+                folder.place(("w", "g"), b"x" * 900_000)
+            assert folder.full
+    finally:
+        folder.remove()
+    assert not folder.path.exists()
+
+
+def test_later_files_replace_what_is_in_their_way() -> None:
+    folder = Folder(None, 1, sized=False)
+    try:
+        folder.place(("w", "a"), b"file")
+        folder.place(("w", "a", "b"), b"below")
+        folder.place(("w",), b"file again")
+        assert (folder.path / "upper/w").read_bytes() == b"file again"
+    finally:
+        folder.remove()
+
+
+def test_a_harvest_stays_within_its_caps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "TOTAL_CAP", 10)
+    monkeypatch.setattr(files, "ENTRY_CAP", 4)
+    folder = Folder(None, 1, sized=False)
+    try:
+        for name in "abcdef":
+            folder.place(("w", name), b"1234")
+        harvest = folder.harvest(("w",))
+        assert set(harvest.files) == {"a", "b"}
+        assert harvest.skipped == ("c (too large)", "d (too large)", "e (too many entries)")
+        assert folder.harvest(("nowhere",)).files == {}
+    finally:
+        folder.remove()
+
+
+def test_only_folders_of_the_dead_are_swept() -> None:
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    dead = Path(f"/dev/shm/agentrl-{child}-0")
+    alive = Path(f"/dev/shm/agentrl-{os.getppid()}-999999")
+    other = Path("/dev/shm/agentrl-notes")
+    for path in (dead, alive, other):
+        path.mkdir()
+    try:
+        (dead / "upper").mkdir()
+        sweep(None)
+        assert [path.exists() for path in (dead, alive, other)] == [False, True, True]
+    finally:
+        alive.rmdir()
+        other.rmdir()
