@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from agentrl.cli import TOP, VERBS, exit_code, main, split_flags
 from agentrl.errors import (
     AgentRLError,

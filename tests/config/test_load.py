@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from agentrl.config import ConfigErrors, dump, load, preset_names
 from agentrl.config.sections import SIZES
 from agentrl.errors import ConfigError

@@ -1,6 +1,7 @@
 """Plug-ins are built from their section, with their own keys checked."""
 
 import pytest
+
 from agentrl.config import build_plugin, load, plugin_factory, plugin_kwargs
 from agentrl.config.sections import MemorySection
 from agentrl.errors import ConfigError

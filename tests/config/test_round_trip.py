@@ -5,9 +5,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from agentrl.config import RunConfig, dump, load, toml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from agentrl.config import RunConfig, dump, load, toml
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 LEAF = st.one_of(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from agentrl.plugins import find, names
 from agentrl.task import Task
 

@@ -4,12 +4,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from agentrl.messages import Message
 from agentrl.plugins import find, names
 from agentrl.task import Task
 from agentrl.trajectory.records import Group, Step, Trajectory
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 TASK = Task("t", "s", "do it")
 EVERY = pytest.mark.parametrize("name", names("credit"))

@@ -4,9 +4,9 @@ import asyncio
 from typing import Any
 
 import pytest
+
 from agentrl.errors import SandboxError, TaskError
 from agentrl.task import SandboxSpec, Task
-
 from tests.contracts.boxes import (
     eventually,
     every_sandbox,

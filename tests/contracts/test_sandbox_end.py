@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from agentrl.envs.sandbox import Harvest
 from agentrl.errors import SandboxError
-
 from tests.contracts.boxes import (
     eventually,
     every_sandbox,

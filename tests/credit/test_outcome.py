@@ -1,4 +1,5 @@
 import pytest
+
 from agentrl.credit.outcome import OutcomeCredit
 from agentrl.errors import ConfigError
 from agentrl.messages import Message

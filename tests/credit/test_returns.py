@@ -1,4 +1,5 @@
 import pytest
+
 from agentrl.credit.returns import ReturnsCredit
 from agentrl.errors import ConfigError
 from agentrl.messages import Message

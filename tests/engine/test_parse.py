@@ -1,9 +1,10 @@
 import msgspec
 import pytest
-from agentrl.engine.parse import CUT, parse
-from agentrl.messages import ToolCall
 from hypothesis import given
 from hypothesis import strategies as st
+
+from agentrl.engine.parse import CUT, parse
+from agentrl.messages import ToolCall
 
 GOOD = '<tool_call>\n{"name": "shell", "arguments": {"command": "ls"}}\n</tool_call>'
 

@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from agentrl.engine.base import KV, Generation, Request, Weights
 from agentrl.engine.policy import Forgets, TokenPolicy, reply_seed
 from agentrl.engine.render import Renderer
@@ -11,7 +12,6 @@ from agentrl.engine.torch.engine import TorchEngine
 from agentrl.errors import EngineError
 from agentrl.messages import Message
 from agentrl.tool import ToolSpec
-
 from tests.engine.checkpoints import save_tokenizer, saved
 
 TOOLS = [ToolSpec("shell", "runs a command", {"command": {"type": "string"}})]

@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 import transformers
+
 from agentrl.engine.render import Renderer
 from agentrl.engine.tokens import Tokenizer
 from agentrl.errors import ConfigError, EngineError
 from agentrl.messages import Message, ToolCall
 from agentrl.tool import ToolSpec
-
 from tests.engine.checkpoints import save_tokenizer
 
 TOOLS = [ToolSpec("shell", "run <it> & see é", {"command": {"type": "string"}})]

@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 import transformers
-from agentrl.engine.tokens import Tokenizer
-from agentrl.errors import ConfigError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentrl.engine.tokens import Tokenizer
+from agentrl.errors import ConfigError
 from tests.engine.checkpoints import save_tokenizer
 
 

@@ -2,10 +2,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+
 from agentrl.envs.filesystem import FilesystemEnv
 from agentrl.envs.sandbox import ExecResult
 from agentrl.task import Task
-
 from tests.directory_box import DirectoryBox, Opener
 from tests.envs.play import Answering, call, say
 

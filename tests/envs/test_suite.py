@@ -2,11 +2,11 @@ import asyncio
 from pathlib import Path
 
 import pytest
+
 from agentrl.envs.suite import load_suite, load_task
 from agentrl.errors import TaskError
 from agentrl.reward.script import ScriptVerifier
 from agentrl.task import Task
-
 from tests.reward.play import verdict_on
 
 TASKS = Path(__file__).parents[2] / "tasks"

@@ -3,7 +3,6 @@ from collections.abc import Awaitable, Callable
 
 from agentrl.envs.swe import SweEnv
 from agentrl.task import Task
-
 from tests.directory_box import DirectoryBox, Opener
 from tests.envs.play import call, say
 

@@ -1,11 +1,11 @@
 import asyncio
 
 import pytest
+
 from agentrl.envs.sandbox import ExecResult, Stream
 from agentrl.envs.terminal import TerminalEnv
 from agentrl.errors import AgentFault
 from agentrl.task import Limits, Task
-
 from tests.directory_box import Opener
 from tests.envs.play import Answering, call, say
 

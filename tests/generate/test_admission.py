@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
+
 from agentrl.envs.base import ToolEnv
 from agentrl.envs.sandbox import ExecResult, Harvest
 from agentrl.errors import TaskError
@@ -14,7 +15,6 @@ from agentrl.messages import Message, ToolCall
 from agentrl.task import Task
 from agentrl.tool import ToolOutput, ToolSpec
 from agentrl.trajectory.records import masked, scored
-
 from tests.generate.worlds import play_files, reached
 
 TASK = FilesystemGenerator().make("copy_value", 3, 0, "train")

@@ -1,6 +1,5 @@
 from agentrl.generate.demos import demo
 from agentrl.generate.filesystem import FilesystemGenerator
-
 from tests.generate.worlds import every, play_files, reached
 
 

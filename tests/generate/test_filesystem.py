@@ -1,6 +1,5 @@
 from agentrl.generate.filesystem import FilesystemGenerator
 from agentrl.generate.ledger import digest
-
 from tests.generate.shape import check_shape
 from tests.generate.worlds import every, length, play_files, reached
 

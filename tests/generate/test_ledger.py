@@ -3,6 +3,7 @@ from itertools import islice
 
 import msgspec
 import pytest
+
 from agentrl.errors import ConfigError, TaskError
 from agentrl.generate.filesystem import FilesystemGenerator
 from agentrl.generate.ledger import (

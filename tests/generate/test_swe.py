@@ -1,9 +1,9 @@
 import pytest
+
 from agentrl.errors import ConfigError
 from agentrl.generate.ledger import digest
 from agentrl.generate.swe import HIDDEN, PUBLIC, SweGenerator, failing
 from agentrl.task import Task
-
 from tests.generate.shape import check_shape
 from tests.generate.worlds import Files, every, length, play_files
 

@@ -1,8 +1,8 @@
 import pytest
+
 from agentrl.errors import ConfigError
 from agentrl.generate.ledger import digest
 from agentrl.generate.terminal import TerminalGenerator
-
 from tests.generate.shape import check_shape
 from tests.generate.worlds import every, length, play_shell, reached
 

@@ -2,6 +2,7 @@ import keyword
 import sys
 
 import pytest
+
 from agentrl.generate.values import WORDS, Values, split_of
 
 

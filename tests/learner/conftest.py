@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from agentrl.trajectory.records import Segment
 
+from agentrl.trajectory.records import Segment
 from tests.learner.tiny import make_folder, make_segment
 
 

@@ -1,5 +1,6 @@
 import pytest
 import torch
+
 from agentrl.errors import ConfigError, RunError
 from agentrl.learner.batch import pack, token_weights
 from agentrl.trajectory.records import Segment

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import torch
+
 from agentrl.errors import StoreError
 from agentrl.learner import checkpoint
 

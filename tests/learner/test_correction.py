@@ -1,8 +1,9 @@
 import pytest
 import torch
+from torch import tensor
+
 from agentrl.errors import ConfigError
 from agentrl.learner.correction import correction_weights, effective_sample_size, mismatch
-from torch import tensor
 
 K = tensor([[1.0, 0.0, -1.0]])
 MU = torch.zeros(1, 3)

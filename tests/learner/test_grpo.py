@@ -3,13 +3,14 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from msgspec.structs import replace
+
 from agentrl.engine.torch.model import load_model
 from agentrl.errors import ConfigError, RunError
 from agentrl.learner.batch import pack
 from agentrl.learner.config import LearnerConfig, rate
 from agentrl.learner.grpo import GrpoLearner
 from agentrl.learner.model import token_logprobs
-from msgspec.structs import replace
 
 
 def scored(learner, batch):

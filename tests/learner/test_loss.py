@@ -1,8 +1,9 @@
 import pytest
 import torch
+from torch import tensor
+
 from agentrl.errors import ConfigError
 from agentrl.learner.loss import aggregate, clipped_tokens, kl, policy_loss
-from torch import tensor
 
 LOGP = [[-1.0, -0.5, -2.0, -0.1], [-0.7, -1.2, -0.3, -0.9]]
 OLD = tensor([[-1.2, -0.5, -1.5, -0.1], [-0.9, -0.8, -0.3, -0.4]])

@@ -1,8 +1,9 @@
 import pytest
 import torch
+from transformers import AutoModelForCausalLM
+
 from agentrl.engine.torch.model import load_model
 from agentrl.learner.model import spread, token_logprobs
-from transformers import AutoModelForCausalLM
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import time
 
 import pytest
 import torch
+
 from agentrl.engine.torch.model import load_model
 from agentrl.errors import ConfigError, RunError
 from agentrl.learner.config import LearnerConfig
 from agentrl.learner.grpo import GrpoLearner
 from agentrl.learner.process import LearnerProcess
-
 from tests.learner.tiny import make_folder
 
 

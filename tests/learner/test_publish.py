@@ -1,7 +1,8 @@
 import torch
+from transformers import AutoModelForCausalLM
+
 from agentrl.engine.torch.model import load_model
 from agentrl.learner.publish import LIVE, publish
-from transformers import AutoModelForCausalLM
 
 
 def test_transformers_loads_a_published_folder_as_it_is(folder, tmp_path):

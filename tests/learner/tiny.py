@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+
 from agentrl.engine.torch.model import CausalLM, read_config, save_weights
 from agentrl.trajectory.records import Segment
 

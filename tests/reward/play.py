@@ -7,7 +7,6 @@ from agentrl.reward.base import Verifier
 from agentrl.reward.judgement import judge
 from agentrl.task import Task
 from agentrl.trajectory.records import Trajectory, Verdict
-
 from tests.directory_box import Opener
 
 

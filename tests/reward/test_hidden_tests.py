@@ -2,11 +2,11 @@ import asyncio
 
 import msgspec
 import pytest
+
 from agentrl.errors import VerifierError
 from agentrl.reward.hidden_tests import HiddenTestsVerifier
 from agentrl.task import Task
 from agentrl.trajectory.records import Verdict
-
 from tests.reward.play import verdict_on
 
 BUG = b"def add(a, b):\n    return a - b\n\n\ndef sub(a, b):\n    return a - b\n"

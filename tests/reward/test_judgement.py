@@ -1,13 +1,13 @@
 import asyncio
 
 import pytest
+
 from agentrl.envs.sandbox import Harvest, Sandbox
 from agentrl.errors import SandboxError, VerifierError
 from agentrl.reward.base import Verifier
 from agentrl.reward.judgement import judge
 from agentrl.task import Limits, Task
 from agentrl.trajectory.records import Trajectory, Verdict, invalid, scored
-
 from tests.directory_box import Opener
 from tests.reward.play import nobody
 

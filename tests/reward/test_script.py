@@ -1,11 +1,11 @@
 import asyncio
 
 import pytest
+
 from agentrl.errors import VerifierError
 from agentrl.reward.script import ScriptVerifier
 from agentrl.task import Limits, Task
 from agentrl.trajectory.records import Verdict
-
 from tests.reward.play import verdict_on
 
 

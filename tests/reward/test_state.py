@@ -3,11 +3,11 @@ import hashlib
 import json
 
 import pytest
+
 from agentrl.errors import VerifierError
 from agentrl.reward.state import StateVerifier
 from agentrl.task import Task
 from agentrl.trajectory.records import Verdict
-
 from tests.reward.play import verdict_on
 
 

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from agentrl.cli import main
 from agentrl.config import load
 from agentrl.run.answers import finish

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import numpy
 import pytest
+from safetensors.numpy import save_file
+from tokenizers import Tokenizer, models
+
 from agentrl.cli import main
 from agentrl.run import doctor
 from agentrl.run.schema import FIELDS
-from safetensors.numpy import save_file
-from tokenizers import Tokenizer, models
 
 CONFIG = {
     "model_type": "llama",

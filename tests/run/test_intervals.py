@@ -3,6 +3,7 @@
 import math
 
 import pytest
+
 from agentrl.run.intervals import estimate, paired
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from agentrl.credit.outcome import OutcomeCredit
 from agentrl.errors import RunError
 from agentrl.messages import Message, ToolCall

@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 
 import pytest
+
 from agentrl.run.metrics import Console, MetricsFile, StepRow, curve, plain_line, short, step_line
 
 ROW = StepRow(

@@ -4,6 +4,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from agentrl.errors import StoreError
 from agentrl.run.progress import (
     Progress,
@@ -19,8 +22,6 @@ from agentrl.run.progress import (
 from agentrl.task import Task
 from agentrl.trajectory.events import BatchTrained, RunStarted
 from agentrl.trajectory.records import Trajectory, masked, scored
-from hypothesis import given
-from hypothesis import strategies as st
 
 TASK = Task("t", "s", "")
 

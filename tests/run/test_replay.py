@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+
 from agentrl.cli import main
 from agentrl.config import load
 from agentrl.errors import ConfigError

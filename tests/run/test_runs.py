@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+
 from agentrl.config import load
 from agentrl.errors import ConfigError
 from agentrl.run.runs import (

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from agentrl.cli import main
 from agentrl.plugins import names
 from agentrl.run.schema import FIELDS

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+
 from agentrl.scheduler.lag import max_lag
 from agentrl.scheduler.slots import Slots, Work
 from agentrl.task import Task

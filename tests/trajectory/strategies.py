@@ -3,6 +3,8 @@
 from functools import cache
 from typing import get_args
 
+from hypothesis import strategies as st
+
 from agentrl.messages import Message, ToolCall
 from agentrl.task import Limits, SandboxSpec, Task
 from agentrl.trajectory.events import (
@@ -22,7 +24,6 @@ from agentrl.trajectory.events import (
     WeightsPublished,
 )
 from agentrl.trajectory.records import Stop, TokenSpan, Verdict
-from hypothesis import strategies as st
 
 ids = st.integers(0, 60_000)
 real = st.floats(allow_nan=False, allow_infinity=False)

@@ -3,12 +3,13 @@
 import math
 
 import pytest
+from hypothesis import given, settings
+
 from agentrl.errors import EpisodeError, RunError
 from agentrl.messages import Message, ToolCall
 from agentrl.trajectory.codec import decode, encode, readable
 from agentrl.trajectory.events import BatchTrained, Event, Observed, Replied, Verified
 from agentrl.trajectory.records import Verdict
-from hypothesis import given, settings
 
 from .strategies import any_event
 

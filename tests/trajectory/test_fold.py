@@ -1,6 +1,7 @@
 """A trajectory is its events and nothing else."""
 
 import pytest
+
 from agentrl.errors import StoreError
 from agentrl.messages import Message
 from agentrl.task import Task

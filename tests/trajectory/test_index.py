@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from agentrl.messages import Message
 from agentrl.task import Task
 from agentrl.trajectory import index

@@ -1,6 +1,9 @@
 """What is trained on is what the model saw, each sampled token once."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from agentrl.errors import RunError, StoreError
 from agentrl.messages import Message
 from agentrl.task import Task
@@ -8,8 +11,6 @@ from agentrl.trajectory.events import EpisodeOpened, Replied
 from agentrl.trajectory.fold import fold
 from agentrl.trajectory.records import TokenSpan, Trajectory
 from agentrl.trajectory.segments import segments, versions_of
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from .strategies import ids, spans
 

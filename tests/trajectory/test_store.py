@@ -12,6 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from agentrl.errors import ConfigError, RunError, StoreError
 from agentrl.messages import Message
 from agentrl.task import Task
@@ -28,8 +31,6 @@ from agentrl.trajectory.events import (
 from agentrl.trajectory.records import TokenSpan
 from agentrl.trajectory.store import EpisodeLog, RunStore
 from agentrl.trajectory.tokens import rounded
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from .strategies import credits, lives, run_events
 

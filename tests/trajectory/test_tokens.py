@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from agentrl.errors import StoreError
 from agentrl.trajectory.records import TokenSpan
 from agentrl.trajectory.tokens import CLOSED, OPEN, TokenReader, TokenShard, rounded
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from .strategies import spans
 

@@ -1,12 +1,13 @@
 """What a person reads of an episode, letter for letter."""
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
 from agentrl.messages import Message, ToolCall
 from agentrl.task import Task
 from agentrl.trajectory.records import Step, TokenSpan, Trajectory, masked, scored
 from agentrl.tui.lines import lines, summary, visible
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from msgspec.structs import replace
 
 TASK = Task(
     "terminal/count/3/000017",

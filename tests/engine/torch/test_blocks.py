@@ -1,7 +1,8 @@
 import pytest
-from agentrl.engine.torch.blocks import Pool, Sessions, chain, next_key, root_key
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from agentrl.engine.torch.blocks import Pool, Sessions, chain, next_key, root_key
 
 SIZE = 4
 

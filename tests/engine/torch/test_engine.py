@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import torch
+
 from agentrl.engine.base import Generation, Request, Weights
 from agentrl.engine.torch.engine import TorchEngine
 from agentrl.errors import ConfigError, EngineError
-
 from tests.engine.checkpoints import full_logprobs, reference, saved
 from tests.engine.torch.lockstep import rounds
 from tests.engine.torch.test_sample import by_hand

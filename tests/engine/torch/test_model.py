@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
+
 from agentrl.engine.torch.fused import FusedModel
 from agentrl.engine.torch.model import (
     CausalLM,
@@ -16,7 +17,6 @@ from agentrl.engine.torch.model import (
     save_weights,
 )
 from agentrl.errors import ConfigError
-
 from tests.engine.checkpoints import LINEAR_ROPE, LLAMA3_ROPE, full_logprobs, saved
 
 KINDS: list[tuple[str, dict[str, Any]]] = [

@@ -3,10 +3,11 @@ import math
 import numpy as np
 import pytest
 import torch
-from agentrl.engine.torch.sample import Uniforms, sample, truncate
-from agentrl.errors import EngineError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from agentrl.engine.torch.sample import Uniforms, sample, truncate
+from agentrl.errors import EngineError
 
 
 def test_uniforms_depend_on_seed_and_position_alone() -> None:

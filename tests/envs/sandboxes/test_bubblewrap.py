@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from agentrl.envs.sandboxes.bubblewrap import Bubblewrap, find_binary
 from agentrl.errors import NotReady
 from agentrl.task import SandboxSpec, Task

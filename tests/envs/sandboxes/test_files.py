@@ -4,11 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from agentrl.envs.sandboxes import files
 from agentrl.envs.sandboxes.files import Folder, inside, sweep
 from agentrl.errors import TaskError
-from hypothesis import given
-from hypothesis import strategies as st
 
 PARTS = st.lists(st.sampled_from(["a", "..", ".", "", "b c", "/"]), max_size=5)
 

@@ -4,6 +4,7 @@ import errno
 import struct
 
 import pytest
+
 from agentrl.envs.sandboxes.seccomp import program
 
 ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Awaitable, Callable
 
 import pytest
+
 from agentrl.envs.sandbox import ExecResult, Harvest
 from agentrl.envs.sandboxes.wire import Box, connect
 
