@@ -52,6 +52,7 @@ def _outcome(path: str, namespace: "dict[str, object]") -> int:
         return 1
     except BaseException as error:
         trace = error.__traceback__
-        sys.excepthook(type(error), error, trace and trace.tb_next)
+        shown = error.with_traceback(trace.tb_next if trace else None)  # without this frame
+        sys.excepthook(type(shown), shown, shown.__traceback__)
         return 130 if isinstance(error, KeyboardInterrupt) else 1
     return 0
