@@ -42,7 +42,6 @@ class Lesson(Struct):
             self.masked += member.reward is None
         self.episodes += len(group.members)
         self.rewards += judged(group)
-        rows = [row for row in rows if any(row.mask)]
         if not rows:
             self.flat += 1
             return False
@@ -94,7 +93,7 @@ def diagnose(groups: list[Group]) -> tuple[str, str]:
     steps = sum(len(member.steps) for member in members)
     if steps and (calls == 0 or bad > 0.9 * calls):
         return (
-            f"{head}: {bad} of {calls} tool calls in {steps} replies could be carried out",
+            f"{head}: {calls - bad} of {calls} tool calls in {steps} replies could be carried out",
             "the model does not speak this tool format: use a model trained for tool calls, or "
             "start from supervised transcripts",
         )

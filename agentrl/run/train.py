@@ -78,15 +78,28 @@ async def train(run: Run, max_steps: int, after_step: AfterStep) -> None:
         while run.step < max_steps:
             await train_step(run, sync_lesson, after_step)
         return
-    async with asyncio.TaskGroup() as background:
-        workers = [background.create_task(rollout_forever(run)) for _ in range(run.workers)]
-        try:
-            while run.step < max_steps:
-                await train_step(run, async_lesson, after_step)
-        finally:
-            await run.slots.close()
-            for worker in workers:
-                worker.cancel()
+    workers = [asyncio.create_task(rollout_forever(run)) for _ in range(run.workers)]
+    steps = asyncio.create_task(steps_until(run, max_steps, after_step, workers))
+    try:
+        await asyncio.wait([steps, *workers], return_when=asyncio.FIRST_EXCEPTION)
+        for task in (steps, *workers):
+            if task.done() and not task.cancelled():
+                task.result()  # raises what broke, as it was raised
+    finally:
+        for task in (steps, *workers):
+            task.cancel()
+        await asyncio.gather(steps, *workers, return_exceptions=True)
+
+
+async def steps_until(
+    run: Run, max_steps: int, after_step: AfterStep, workers: list[asyncio.Task[None]]
+) -> None:
+    """The finite loop; its end ends the workers."""
+    while run.step < max_steps:
+        await train_step(run, async_lesson, after_step)
+    await run.slots.close()
+    for worker in workers:
+        worker.cancel()
 
 
 async def rollout_forever(run: Run) -> None:

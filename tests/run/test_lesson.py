@@ -49,7 +49,7 @@ def test_a_mixed_group_teaches_and_a_flat_one_is_counted(tmp_path: Path) -> None
         ([trajectory("g.0", 1.0), trajectory("g.1", 1.0)], "all tasks are solved"),
         (
             [trajectory("g.0", 0.0, malformed=1), trajectory("g.1", 0.0, malformed=1)],
-            "2 of 2 tool calls|6 of 6 tool calls",
+            "0 of 6 tool calls in 6 replies",
         ),
         ([trajectory("g.0", 0.0, calls=0), trajectory("g.1", 0.0, calls=0)], "0 of 0 tool calls"),
     ],
