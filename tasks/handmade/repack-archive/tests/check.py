@@ -17,7 +17,5 @@ with tarfile.open("release.tar.gz", "r:gz") as archive:
 fine = fine and all((name + "/").startswith("app-1.2/") for name in folders)
 fine = fine and not any("tmp files" in name for name in folders)
 lines = open("manifest.txt").read().splitlines()
-left = {
-    os.path.relpath(os.path.join(at, n), "release") for at, _, ns in os.walk("release") for n in ns
-}
+left = {os.path.relpath(os.path.join(at, n), "release") for at, _, ns in os.walk("release") for n in ns}
 print(int(fine and got == WANT and lines == sorted(WANT) and left == KEPT))
