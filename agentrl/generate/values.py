@@ -15,18 +15,13 @@ T = TypeVar("T")
 
 HELD_OUT_ONE_IN = 5
 POOL = """
-amber apple apron arrow aspen autumn badge bagel bamboo barley basil beacon beaver berry birch
-bison blanket bonnet bottle branch brook bucket button cabin cactus camel candle canoe carrot
-castle cedar cellar cherry chimney cider cliff clover cobalt cobra comet copper coral cotton
-cradle crane cricket crimson crow crystal dagger daisy dolphin donkey dragon eagle ember emerald
-falcon feather fern fiddle finch flute forest fossil fox garlic ginger glacier goose grape
-gravel guitar hammer harbor hazel heron hill honey hornet igloo indigo iris island ivory
-jacket jasmine kayak kernel kettle kitten ladder lagoon lantern laurel lemon lily lizard
-lobster lotus magnet mango maple marble meadow melon mirror monkey moss needle nutmeg oak oasis
-olive onion orange orchid otter owl oyster paddle panda parrot peach pebble pepper pigeon pine
-planet plum pony poppy puppet quartz quill rabbit raven ribbon river robin rocket saddle
-salmon shadow silver sparrow spruce squid summit sunset swan tiger timber tulip thistle valley
-velvet violet walnut willow winter wolf zebra
+amber apple arrow badge bamboo basil beacon berry birch bison bottle branch brook button cabin
+camel candle carrot castle cedar cherry cider cliff clover cobra comet copper coral cotton crane
+crystal daisy dragon eagle ember falcon feather fern forest fossil fox garlic ginger glacier
+goose grape guitar hammer harbor hazel honey igloo iris island jacket kettle lantern lemon
+lizard lotus magnet mango maple meadow melon monkey needle oasis olive onion otter paddle panda
+pebble pepper pine planet plum pony quartz rabbit raven river rocket saddle salmon shadow silver
+sparrow spruce summit tiger tulip valley velvet violet walnut willow wolf zebra
 """
 WORDS = tuple(POOL.split())
 EXTENSIONS = ("txt", "log", "md", "csv", "dat")
@@ -46,7 +41,7 @@ class Values:
     """Draws values of one split for one task; `used` lists them in drawing order.
 
     No value equals or lies inside another of the same task (so a search for one never finds
-    another). Single words have the fewest choices (about 30 held out): a task may draw some ten.
+    another). Single words have the fewest choices (about 20 held out): a task may draw some ten.
     """
 
     def __init__(self, seed: int | str, split: Split) -> None:
@@ -59,8 +54,8 @@ class Values:
         return self._fresh(lambda: self._random.choice(WORDS))
 
     def name(self) -> str:
-        """A word, or two joined by `_` or `-`: `amber`, `amber_fox`, `amber-fox`."""
-        return self._fresh(lambda: self._compose(("", "_", "-")))
+        """A word, or two joined by `_`: `amber`, `amber_fox`."""
+        return self._fresh(lambda: self._compose(("", "_", "_")))
 
     def identifier(self) -> str:
         """Two words joined by `_`, a Python name: `amber_fox`."""

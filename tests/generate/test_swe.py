@@ -34,7 +34,7 @@ def test_tasks_are_the_same_bytes_on_every_machine():
     assert digest(every(GENERATOR, seeds=2)) == PINNED
 
 
-PINNED = "d0045ff93332970eca9263a94b7c2d5a"
+PINNED = "7e1d40cee50571a53f8dd3727dfe5664"
 
 
 def test_the_oracle_mends_what_the_hidden_tests_find():
