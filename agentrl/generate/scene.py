@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from agentrl.errors import ConfigError
 from agentrl.generate.base import DIFFICULTIES, Split
-from agentrl.generate.values import Values
+from agentrl.generate.values import Values, quoted
 from agentrl.messages import ToolCall
 from agentrl.task import Limits, Task
 
@@ -107,7 +107,7 @@ def state_task(
     return Task(
         id=task_id(domain, family, difficulty, seed, split),
         suite=domain,
-        instruction=closed(scene.instruction),
+        instruction=quoted(closed(scene.instruction)),
         files=before,
         tests={"expected.json": expected_state(before, after)},
         oracle=oracle,

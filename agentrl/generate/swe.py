@@ -11,7 +11,7 @@ from agentrl.errors import ConfigError, TaskError
 from agentrl.generate.base import DIFFICULTIES, Split
 from agentrl.generate.scene import Call, limits_for, meta_for, oracle_calls, task_id
 from agentrl.generate.swe_bugs import SHAPES, Func, caller, draw
-from agentrl.generate.values import Values
+from agentrl.generate.values import Values, quoted
 from agentrl.task import Task
 
 PUBLIC = "tests/test_public.py"
@@ -195,7 +195,7 @@ def _task(
     return Task(
         id=task_id("swe", family, difficulty, seed, split),
         suite="swe",
-        instruction=_issue(v, project, results, difficulty),
+        instruction=quoted(_issue(v, project, results, difficulty), numbers=False),
         files={path: text.encode() for path, text in files.items()},
         tests={HIDDEN: hidden.encode()},
         oracle=oracle,

@@ -4,6 +4,7 @@ A value's text decides which split may draw it (a fifth is held out), so a held-
 never occurs as a value of a training task, although the words it is composed of do.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from random import Random
@@ -24,7 +25,19 @@ pebble pepper pine planet plum pony quartz rabbit raven river rocket saddle salm
 sparrow spruce summit tiger tulip valley velvet violet walnut willow wolf zebra
 """
 WORDS = tuple(POOL.split())
+_WORD = f"(?:{'|'.join(WORDS)})"
+_NAME = f"{_WORD}(?:_{_WORD})*"
+_PATH = rf"{_NAME}(?:/{_NAME})*(?:\.[a-z]{{2,4}})?/?"
+_NAMES = re.compile(rf"(?<![\w`/.']){_PATH}(?![\w`])")
+_VALUES = re.compile(rf"(?<![\w`/.'])(?:{_PATH}(?: \d+)?|\d+)(?![\w`])")
 EXTENSIONS = ("txt", "log", "md", "csv", "dat")
+
+
+def quoted(text: str, numbers: bool = True) -> str:
+    """Names, paths and (if asked) numbers in backticks, as in a well-kept issue: what is to be
+    taken over letter by letter stands out. `Move oak.txt to fox/` -> ``Move `oak.txt` to `fox/` ``.
+    """
+    return (_VALUES if numbers else _NAMES).sub(r"`\g<0>`", text)
 
 
 def digest_int(material: str) -> int:
