@@ -16,6 +16,7 @@ from agentrl.learner.process import LearnerProcess
 from agentrl.run import answer, build, progress
 from agentrl.run.answer import Ending
 from agentrl.run.evaluate import Evaluation, evaluate_tasks
+from agentrl.run.handover import hand_over
 from agentrl.run.intervals import estimate
 from agentrl.run.metrics import MetricsFile, Report, StepRow
 from agentrl.run.models import resolve
@@ -112,6 +113,9 @@ class Session:
         c = self.config
         run = self.assemble()
         self.store.append(RunStarted(run=self.folder.name, attempt=self.attempt, step=run.step))
+        if run.step:
+            weights = await asyncio.to_thread(run.learner.publish)
+            await hand_over(self.engine, weights, run.kv, self.store)
         before = self.recorded(0) or await self.measure(0)
         stopped = False
         with stop_on_signal(run, self.report):

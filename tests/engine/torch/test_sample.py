@@ -51,7 +51,9 @@ def test_sampling_is_the_inverse_of_the_renormalised_cdf(
 ) -> None:
     want = by_hand([s / temperature for s in scores], top_p, top_k)
     row = torch.tensor([scores], dtype=torch.float64)
-    kept = truncate(row / temperature, torch.tensor([top_p], dtype=torch.float64), torch.tensor([top_k]))
+    kept = truncate(
+        row / temperature, torch.tensor([top_p], dtype=torch.float64), torch.tensor([top_k])
+    )
     slack = {sum(list(want.values())[:n]) for n in range(len(want))}
     if all(abs(mass - top_p) > 1e-9 for mass in slack):
         assert {i for i, s in enumerate(kept[0].tolist()) if s > -math.inf} == set(want)
