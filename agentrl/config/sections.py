@@ -79,7 +79,7 @@ class LearnerSection(BaseModel):
     """How weights move. `lr_end` is the share of `lr` left at the last step."""
 
     model_config = _CLOSED
-    lr: Annotated[float, Field(gt=0.0)] = 3e-4
+    lr: Annotated[float, Field(gt=0.0)] = 5e-4
     lr_end: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     warmup: Count = 5
     clip_low: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.2
