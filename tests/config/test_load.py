@@ -31,7 +31,7 @@ def test_flags_win_over_files_over_size_over_preset_over_defaults(tmp_path: Path
     assert (scheduler.slots, scheduler.group_size) == (24, 4)
     assert scheduler.groups_per_step == SIZES["small"]["scheduler"]["groups_per_step"]
     assert found.config.env.type == "swe"
-    assert found.config.learner.lr == 3e-4
+    assert found.config.learner.lr == 5e-4
     assert found.origins["scheduler.slots"] == f"{second}:2"
     assert found.origins["scheduler.group_size"] == "--scheduler.group-size 4"
     assert found.origins["scheduler.window"] == "size small"

@@ -34,7 +34,7 @@ def test_tasks_are_the_same_bytes_on_every_machine():
     assert digest(every(GENERATOR, seeds=2)) == PINNED
 
 
-PINNED = "7e1d40cee50571a53f8dd3727dfe5664"
+PINNED = "47f682b78cc3831b24e226227c632afb"
 
 
 def test_the_oracle_mends_what_the_hidden_tests_find():
