@@ -43,7 +43,7 @@ def main(args: argparse.Namespace) -> int:
     if args.print_config:
         print(resolved.annotated(), end="")
         return 0
-    if run.step >= resolved.config.max_steps:
+    if run.step >= resolved.config.max_steps and run.state == "done":
         print(
             f"run {run.id} is done: {run.step} of {resolved.config.max_steps} steps\n"
             f"next: agentrl resume {run.id[-4:]} --max-steps {2 * max(run.step, 1)}",
