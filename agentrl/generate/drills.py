@@ -26,7 +26,7 @@ def drill(seed: int, split: str = "train") -> Drill:
     if split != "train":
         raise ValueError("drills are for training only")
     v = Values(f"drill:{seed}", "train")
-    kind: Callable[[Values], Drill] = v.pick((_echo, _listing, _filtered, _lookup))
+    kind: Callable[[Values], Drill] = v.pick((_echo, _listing, _filtered, _filtered, _lookup))
     return kind(v)
 
 
