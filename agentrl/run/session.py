@@ -222,7 +222,7 @@ class Session:
             learn_s=done.learn_s,
             handover_s=done.handover_s,
             version=done.step,
-            stats=done.stats | {"turns": lesson.turns / max(lesson.episodes, 1)},
+            stats=done.stats | lesson.stats() | {"turns": lesson.turns / max(lesson.episodes, 1)},
         )
 
 
