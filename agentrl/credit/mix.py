@@ -1,7 +1,7 @@
 """A weighted sum of credit schemes."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentrl.credit.base import (
@@ -34,7 +34,7 @@ class MixCredit:
                 where="credit.parts",
                 help='give at least one, e.g. parts = [{type = "outcome"}]',
             )
-        self.parts = [built(number, dict(part)) for number, part in enumerate(parts)]
+        self.parts = [built(part, f"credit.parts[{n}]") for n, part in enumerate(parts)]
 
     @property
     def whiten(self) -> bool:
@@ -78,22 +78,22 @@ def sumprod(weights: Sequence[float], values: Sequence[float]) -> float:
     return sum(weight * value for weight, value in zip(weights, values, strict=True))
 
 
-def built(number: int, part: dict[str, Any]) -> tuple[str, float, CreditAssigner]:
-    """(name, weight, scheme) of a part."""
-    where = f"credit.parts[{number}]"
-    name, weight = part.pop("type", None), part.pop("weight", 1.0)
+def built(part: Mapping[str, Any], where: str) -> tuple[str, float, CreditAssigner]:
+    """(name, weight, scheme) of a part; errors name `where` it stands."""
+    own = dict(part)
+    name, weight = own.pop("type", None), own.pop("weight", 1.0)
     if not isinstance(name, str):
         raise ConfigError("a part names no scheme", where=where, help='write type = "outcome"')
     if isinstance(weight, bool) or not isinstance(weight, int | float):
         raise ConfigError(f"a weight must be a number, got {weight!r}", where=where)
     scheme = find("credit", name)
     known = list(inspect.signature(scheme).parameters)
-    if unknown := [key for key in part if key not in known]:
+    if unknown := [key for key in own if key not in known]:
         raise ConfigError(
             f"credit scheme {name!r} does not take `{unknown[0]}`",
             where=where,
             help=f"its keys are {', '.join(known)}",
         )
-    own = {key: tuple(value) if isinstance(value, list) else value for key, value in part.items()}
-    made: CreditAssigner = scheme(**own)
+    frozen = {key: tuple(value) if isinstance(value, list) else value for key, value in own.items()}
+    made: CreditAssigner = scheme(**frozen)
     return name, float(weight), made

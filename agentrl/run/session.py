@@ -13,7 +13,7 @@ from agentrl.agent.episode import Recipe
 from agentrl.config import Resolved, RunConfig
 from agentrl.errors import ConfigError
 from agentrl.learner.process import LearnerProcess
-from agentrl.run import answer, build, progress
+from agentrl.run import algorithm, answer, build, progress
 from agentrl.run.answer import Ending
 from agentrl.run.evaluate import Evaluation, evaluate_tasks
 from agentrl.run.handover import hand_over
@@ -254,6 +254,9 @@ def train(resolved: Resolved, report: Report, command: Sequence[str] = ()) -> di
         f"run {folder.name}   {config.max_steps} steps × {config.scheduler.groups_per_step} groups "
         f"× {config.scheduler.group_size} tries   watch: agentrl replay {folder.name[-4:]}"
     )
+    told = algorithm.in_words(config)
+    (folder / algorithm.FILE).write_text("\n".join(told) + "\n")
+    report.note("\n".join(told))
     return attempt(folder, config, report)
 
 
