@@ -1,5 +1,6 @@
 """The contract of a credit scheme, who counts in a baseline, and what it may offer besides."""
 
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from agentrl.trajectory.records import Group, Step
@@ -62,13 +63,19 @@ def token_count(step: Step) -> int:
     return len(step.tokens.sampled) if step.tokens is not None else 0
 
 
-def assign_tokens(credit: CreditAssigner, group: Group) -> list[list[list[float]]]:
-    """A scheme's number for every sampled token: its own, or the step's for each of its tokens."""
+def assign_tokens(
+    credit: CreditAssigner, group: Group, steps: Sequence[Sequence[float]] | None = None
+) -> list[list[list[float]]]:
+    """A scheme's number for every sampled token: its own, or the step's for each of its tokens.
+
+    `steps` is what `assign` said, where that is known already.
+    """
     if isinstance(credit, TokenCredit):
         return credit.assign_tokens(group)
+    rows = credit.assign(group) if steps is None else steps
     return [
         [[value] * token_count(step) for step, value in zip(member.steps, row, strict=True)]
-        for member, row in zip(group.members, credit.assign(group), strict=True)
+        for member, row in zip(group.members, rows, strict=True)
     ]
 
 

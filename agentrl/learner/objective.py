@@ -96,7 +96,7 @@ def chosen_tokens(
         picked = clip_cov(cov, c.cov_share, c.cov_low, c.cov_high, draw)
     else:
         picked = kl_cov(cov, c.cov_share)
-    parts = picked.split([int(micro.mask.sum()) for micro in micros])
+    parts = torch.split(picked, [int(micro.mask.sum()) for micro in micros])
     return [
         torch.zeros_like(micro.mask).masked_scatter(micro.mask, part)
         for micro, part in zip(micros, parts, strict=True)

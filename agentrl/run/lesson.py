@@ -37,7 +37,8 @@ class Lesson(Struct):
         rows: list[Segment] = []
         scheme = type(credit).__name__
         self.whiten = whitens(credit)
-        steps, tokens = credit.assign(group), assign_tokens(credit, group)
+        steps = credit.assign(group)
+        tokens = assign_tokens(credit, group, steps)
         for member, advantages, fine in zip(group.members, steps, tokens, strict=True):
             store.append(
                 Credited(episode=member.id, by=scheme, advantages=tuple(advantages), step=self.step)

@@ -254,9 +254,6 @@ def train(resolved: Resolved, report: Report, command: Sequence[str] = ()) -> di
         f"run {folder.name}   {config.max_steps} steps × {config.scheduler.groups_per_step} groups "
         f"× {config.scheduler.group_size} tries   watch: agentrl replay {folder.name[-4:]}"
     )
-    told = algorithm.in_words(config)
-    (folder / algorithm.FILE).write_text("\n".join(told) + "\n")
-    report.note("\n".join(told))
     return attempt(folder, config, report)
 
 
@@ -266,6 +263,9 @@ def resume(folder: Path, resolved: Resolved, report: Report) -> dict[str, Any]:
 
 
 def attempt(folder: Path, config: RunConfig, report: Report) -> dict[str, Any]:
+    told = "\n".join(algorithm.in_words(config))
+    (folder / algorithm.FILE).write_text(told + "\n")
+    report.note(told)
     with owned(folder) as run, Session(config, folder, report, run.attempts) as session:
         found = asyncio.run(session.whole())
         update_run(folder, step=found["steps"], state=found["state"])
