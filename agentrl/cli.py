@@ -311,21 +311,24 @@ def _tasks_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--family", metavar="NAME", help="only this kind of job")
     parser.add_argument("--difficulty", metavar="1,2", help="only these, 1 to 5")
     parser.add_argument("--split", default="train", choices=("train", "held_out"))
-    parser.add_argument(
-        "--seeds", type=int, default=1, metavar="N", help="tasks a family and grade"
-    )
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="tasks a kind and grade")
     parser.add_argument("--sandbox", default="bubblewrap", metavar="NAME")
 
 
 def _doctor_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--model", default="tiny", metavar="PATH", help="checkpoint folder to check"
-    )
+    parser.add_argument("--model", default="tiny", metavar="PATH", help="checkpoint folder")
     parser.add_argument("--sandbox", default="bubblewrap", metavar="NAME", help="plug-in to try")
 
 
 def _schema_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", nargs="*", help="a verb, e.g. `tasks list`; or `config`")
+
+
+def _credit_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("address", nargs="?", default="@latest", help="RUN[:EPISODE or :GROUP]")
+    parser.add_argument("--as", dest="scheme", default="anchor", metavar="SCHEME", help="NAME {…}")
+    parser.add_argument("--compare", default="recorded", metavar="SCHEME", help="or `recorded`")
+    parser.add_argument("--limit", type=int, default=5, metavar="N", help="episodes to print")
 
 
 def _runs_options(parser: argparse.ArgumentParser) -> None:
@@ -355,6 +358,12 @@ VERBS = {
         "agentrl.run.replay",
         _replay_options,
         ("agentrl replay @latest --failed --limit 5", "agentrl replay 7f3a:g3.1 | less"),
+    ),
+    "credit": Verb(
+        "credit a stored run anew, and see where that differs",
+        "agentrl.run.credit_command",
+        _credit_options,
+        ("agentrl credit 7f3a --as anchor --compare outcome", "agentrl credit 7f3a:g3.1 --json"),
     ),
     "tasks": Verb(
         "list, show and validate tasks",

@@ -51,6 +51,7 @@ async def play(
                 seen=seen.messages,
                 signals=seen.signals,
                 malformed=seen.malformed,
+                state=seen.state,
             )
         )
         context = [*context, reply.message, *seen.messages]

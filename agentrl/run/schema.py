@@ -45,6 +45,11 @@ TASK = {
     "env": "plug-in that plays it",
     "verifier": "plug-in that judges it",
 }
+SCHEME = {
+    "name": "as it was asked for",
+    "words": "its formula",
+    "report": "what it measured of its work, e.g. singleton_frac; means over the groups",
+}
 FIELDS: dict[str, dict[str, object]] = {
     "train": {**TRAINED},
     "resume": {**TRAINED},
@@ -74,6 +79,31 @@ FIELDS: dict[str, dict[str, object]] = {
             "trained_step": "optimizer step that trained it, or null",
         },
         "episode": "with the address of one episode, instead of `episodes`: its whole record",
+    },
+    "credit": {
+        "run": "the run's id",
+        "dir": "its folder",
+        "as": dict(SCHEME),
+        "compare": dict(SCHEME),
+        "groups": "groups credited",
+        "steps": "steps both schemes have a number for",
+        "differ": "steps at which the numbers differ",
+        "other_sign": "steps which the two push in opposite directions",
+        "largest": "largest difference of a step",
+        "correlation": "Pearson's, over all steps; null where one never changes",
+        "episodes": {
+            "id": "the episode's id",
+            "group": "the group it was compared in",
+            "reward": "what it got",
+            "largest": "largest difference of its steps",
+            "steps": {
+                "step": "counted from 0",
+                "as": "its number under --as",
+                "compare": "its number under --compare",
+                "difference": "the one less the other",
+                "did": "its first call, or its words",
+            },
+        },
     },
     "tasks list": {"tasks": dict(TASK)},
     "tasks show": {

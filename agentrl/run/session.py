@@ -13,7 +13,7 @@ from agentrl.agent.episode import Recipe
 from agentrl.config import Resolved, RunConfig
 from agentrl.errors import ConfigError
 from agentrl.learner.process import LearnerProcess
-from agentrl.run import answer, build, progress
+from agentrl.run import algorithm, answer, build, progress
 from agentrl.run.answer import Ending
 from agentrl.run.evaluate import Evaluation, evaluate_tasks
 from agentrl.run.handover import hand_over
@@ -222,7 +222,7 @@ class Session:
             learn_s=done.learn_s,
             handover_s=done.handover_s,
             version=done.step,
-            stats=done.stats | {"turns": lesson.turns / max(lesson.episodes, 1)},
+            stats=done.stats | lesson.stats() | {"turns": lesson.turns / max(lesson.episodes, 1)},
         )
 
 
@@ -263,6 +263,9 @@ def resume(folder: Path, resolved: Resolved, report: Report) -> dict[str, Any]:
 
 
 def attempt(folder: Path, config: RunConfig, report: Report) -> dict[str, Any]:
+    told = "\n".join(algorithm.in_words(config))
+    (folder / algorithm.FILE).write_text(told + "\n")
+    report.note(told)
     with owned(folder) as run, Session(config, folder, report, run.attempts) as session:
         found = asyncio.run(session.whole())
         update_run(folder, step=found["steps"], state=found["state"])

@@ -59,6 +59,7 @@ class Observed(EpisodeHappening, frozen=True, tag="observed"):
     seen: tuple[Message, ...]
     signals: dict[str, float] = field(default_factory=dict)
     malformed: int = 0
+    state: str = ""  # names the world as it is now (a workspace hash), where the env can
 
 
 class EpisodeStopped(EpisodeHappening, frozen=True, tag="episode_stopped"):
@@ -81,6 +82,16 @@ class Credited(EpisodeHappening, frozen=True, tag="credited"):
     by: str
     advantages: tuple[float, ...]
     step: int | None = None  # the optimizer step this was for
+
+
+class Valued(EpisodeHappening, frozen=True, tag="valued"):
+    """A critic's estimates of what is still to come, as of before each step; None where it has
+    none. `tokens` are those before each sampled token of each step, where the critic is that fine.
+    """
+
+    by: str
+    values: tuple[float | None, ...]
+    tokens: tuple[tuple[float, ...], ...] = ()
 
 
 class RunStarted(Happening, frozen=True, tag="run_started"):
@@ -123,7 +134,7 @@ class HeldOutMeasured(Happening, frozen=True, tag="held_out_measured"):
 
 
 EpisodeEvent = (
-    EpisodeOpened | ContextSet | Replied | Observed | EpisodeStopped | Verified | Credited
+    EpisodeOpened | ContextSet | Replied | Observed | EpisodeStopped | Verified | Credited | Valued
 )
 RunEvent = RunStarted | BatchTrained | WeightsPublished | WeightsLive | HeldOutMeasured
 Event = EpisodeEvent | RunEvent

@@ -113,7 +113,7 @@ def _slim(placed: Iterator[tuple[str, Event]]) -> Iterator[tuple[str, EpisodeEve
             case Replied():
                 yield stem, replace(event, reply=Message("assistant", ""))
             case Observed():
-                yield stem, replace(event, seen=(), signals={})
+                yield stem, replace(event, seen=(), signals={}, state="")
             case EpisodeStopped() | Verified() | Credited():
                 yield stem, event
             case _:

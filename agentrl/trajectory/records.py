@@ -48,6 +48,8 @@ class Step(Struct, frozen=True):
     value: float | None = None  # an estimate of what is still to come, where one was made
     images: tuple[str, ...] = ()  # references into the run's files
     at: float = 0.0  # host clock when the reply was complete, seconds since the epoch
+    state: str = ""  # what names the world after this step (a workspace hash), where the env did
+    values: tuple[float, ...] = ()  # the same estimate as `value` before each sampled token
 
 
 class Verdict(Struct, frozen=True):

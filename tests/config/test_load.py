@@ -194,3 +194,18 @@ def test_the_annotated_configuration_says_who_set_each_line() -> None:
     assert lines["group_size"].endswith("# --scheduler.group-size 4")
     assert lines["suite"].endswith("# preset swe")
     assert lines["patience"].endswith("# default")
+
+
+@pytest.mark.parametrize(
+    ("flag", "says"),
+    [
+        (("learner.correction-high", "3.0"), "without a correction"),
+        (("learner.max-length", "10"), 'without weighting = "constant"'),
+        (("learner.kl-kind", "k1"), "without kl"),
+        (("learner.cov-share", "0.1"), "without cov"),
+        (("learner.entropy-delta", "0.1"), "without entropy_target"),
+    ],
+)
+def test_a_key_of_the_learner_that_would_do_nothing_is_refused(flag, says):
+    with pytest.raises(ConfigError, match=says):
+        load(flags=[flag])
