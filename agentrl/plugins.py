@@ -1,7 +1,8 @@
 """Find one named part, ours or a stranger's, by entry point."""
 
 from difflib import get_close_matches
-from importlib.metadata import entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from agentrl.errors import ConfigError
@@ -11,13 +12,14 @@ KINDS = ("envs", "sandboxes", "memory", "verifiers", "credit", "generators")
 
 def names(kind: str) -> list[str]:
     """Every registered name of a kind, sorted."""
-    return sorted({point.name for point in entry_points(group=f"agentrl.{kind}")})
+    return sorted({point.name for point in _points(kind)})
 
 
 def find(kind: str, name: str) -> Any:
     """Load `name` and nothing else, so a broken plugin hurts only those who ask for it."""
-    for point in entry_points(group=f"agentrl.{kind}", name=name):
-        return point.load()
+    for point in _points(kind):
+        if point.name == name:
+            return point.load()
     known = names(kind)
     near = get_close_matches(name, known, 1)
     raise ConfigError(
@@ -25,3 +27,10 @@ def find(kind: str, name: str) -> Any:
         where=f"entry points of group agentrl.{kind}",
         help=f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}",
     )
+
+
+@cache
+def _points(kind: str) -> tuple[EntryPoint, ...]:
+    """Read once: every reading goes through the metadata of all installed packages, and parts are
+    looked up for each episode."""
+    return tuple(entry_points(group=f"agentrl.{kind}"))

@@ -123,7 +123,7 @@ class LearnerSection(BaseModel):
     save_every: Count = 25
     keep: Positive = 2
     threads: Positive = 1
-    token_budget: Positive = 8_192
+    token_budget: Positive = 2_048
     process: bool = True
 
 
@@ -132,10 +132,10 @@ class SchedulerSection(BaseModel):
 
     model_config = _CLOSED
     mode: Literal["async", "sync"] = "async"
-    groups_per_step: Positive = 4
+    groups_per_step: Positive = 3
     group_size: Positive = 8
-    slots: Positive = 8
-    window: Positive = 4
+    slots: Positive = 6
+    window: Positive = 3
     patience: Positive = 100
     curriculum: Literal["uniform", "learnable"] = "learnable"
 
@@ -185,13 +185,13 @@ SIZES: dict[str, dict[str, dict[str, int]]] = {
     "small": {
         "sandbox": {"boxes": 32},
         "engine": {"kv_tokens": 262_144},
-        "learner": {"token_budget": 16_384},
+        "learner": {"token_budget": 8_192},
         "scheduler": {"groups_per_step": 8, "slots": 16, "window": 8},
     },
     "full": {
         "sandbox": {"boxes": 64},
         "engine": {"kv_tokens": 1_048_576},
-        "learner": {"token_budget": 65_536},
+        "learner": {"token_budget": 32_768},
         "scheduler": {"groups_per_step": 16, "group_size": 16, "slots": 32, "window": 16},
     },
 }

@@ -40,7 +40,8 @@ class LearnerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         epochs: passes over a batch. minibatches: optimizer updates a pass, over whole rollouts.
         warmup: steps over which the rate rises to `lr`. With `lr_end` it then falls linearly,
             reaching that value at `max_steps`.
-        token_budget: positions (rows * longest row) computed together; bounds memory only.
+        token_budget: positions (rows * longest row) computed together; bounds memory, and a smaller
+            one pads less.
         keep: published versions that stay on disk.
     """
 

@@ -23,7 +23,7 @@ class Curriculum:
         kinds: Sequence[Kind],
         seed: int,
         mode: str = "learnable",
-        floor: float = 0.06,
+        floor: float = 0.03,
         memory: float = 0.8,
     ) -> None:
         self._kinds = list(kinds)

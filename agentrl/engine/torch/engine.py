@@ -5,6 +5,7 @@ takes up everything posted, and answers through futures of the caller's own loop
 """
 
 import asyncio
+import sys
 import threading
 import time
 from collections import deque
@@ -262,6 +263,9 @@ class TorchEngine:
 
     def _run(self) -> None:
         torch.set_num_threads(self._threads)
+        # Each operation lets go of the interpreter and has to get it back from the event loop's
+        # thread; with the usual 5 ms that wait is longer than a step of a small model.
+        sys.setswitchinterval(min(sys.getswitchinterval(), 2e-4))
         try:
             with torch.inference_mode():
                 while self._next():

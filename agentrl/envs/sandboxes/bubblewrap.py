@@ -118,7 +118,8 @@ class Bubblewrap:
         finally:
             if group is not None:
                 pool.give_back(group)
-            folder.remove()
+            # The kernel takes its time over an unmount; nobody else has to wait for it.
+            await asyncio.to_thread(folder.remove)
 
 
 class _Life:
