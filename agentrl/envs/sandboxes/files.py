@@ -191,12 +191,13 @@ class _Reaper:
         self.skipped: list[str] = []
         self.room = TOTAL_CAP
         self.entries = ENTRY_CAP
+        self._forced: list[tuple[int, int]] = []  # what had to be opened up, and its mode
 
     def read(self, workdir: tuple[str, ...]) -> Harvest:
         stack = [os.open(upper, os.O_PATH | os.O_DIRECTORY) for upper in self.uppers]
         try:
             for part in workdir:
-                below = _descend(stack, part)
+                below = self._descend(stack, part)
                 _close(stack)
                 stack = below
             self._directory(stack, "", 0)
@@ -205,13 +206,14 @@ class _Reaper:
         except NotADirectoryError:
             return Harvest({}, ("./ (not a directory)",))
         finally:
+            self._restore()
             _close(stack)
         return Harvest(self.files, tuple(self.skipped))
 
     def _directory(self, stack: list[int], prefix: str, depth: int) -> None:
         layer_of: dict[str, int] = {}
         for layer, place in enumerate(stack):
-            with _opened(place) as at, os.scandir(at) as listing:
+            with self._opened(place) as at, os.scandir(at) as listing:
                 for entry in listing:
                     layer_of.setdefault(entry.name, layer)
         for name in sorted(layer_of):
@@ -230,7 +232,7 @@ class _Reaper:
             self.skip(path, "name is not UTF-8")
         elif stat.S_ISDIR(info.st_mode):
             self.files[path] = (stat.S_IMODE(info.st_mode) & 0o777, None)
-            below = _descend(stack, name)
+            below = self._descend(stack, name)
             try:
                 self._directory(below, path + "/", depth + 1)
             finally:
@@ -241,35 +243,74 @@ class _Reaper:
             self.skip(path, "too large")
         else:
             self.room -= info.st_size
-            self.files[path] = (stat.S_IMODE(info.st_mode) & 0o777, _content(name, stack[0]))
+            self.files[path] = (stat.S_IMODE(info.st_mode) & 0o777, self._content(name, stack[0]))
+
+    def _descend(self, stack: list[int], name: str) -> list[int]:
+        """The directory `name` in a stack of directories, as a stack. Raises like `open`."""
+        found: list[int] = []
+        try:
+            for layer, at in enumerate(stack):
+                try:
+                    info = os.stat(name, dir_fd=at, follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                if not stat.S_ISDIR(info.st_mode):
+                    if not found and not _whiteout(info):
+                        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
+                    break
+                found.append(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY, dir_fd=at))
+                if layer + 1 < len(stack) and self._opaque(found[-1]):
+                    break
+            if not found:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        except BaseException:
+            _close(found)
+            raise
+        return found
+
+    def _opaque(self, place: int) -> bool:
+        """How an overlay notes that a directory is new: what lies below is not in it."""
+        with self._opened(place) as fd:
+            try:
+                return os.getxattr(fd, "user.overlay.opaque") == b"y"
+            except OSError as error:
+                if error.errno in (errno.ENODATA, errno.ENOTSUP):
+                    return False
+                raise
+
+    @contextlib.contextmanager
+    def _opened(self, place: int, flags: int = os.O_DIRECTORY) -> Iterator[int]:
+        """Open what an O_PATH descriptor stands for, also when its owner forbade reading."""
+        door = f"/proc/self/fd/{place}"
+        try:
+            fd = os.open(door, os.O_RDONLY | flags)
+        except PermissionError:
+            self._forced.append((os.dup(place), stat.S_IMODE(os.stat(door).st_mode)))
+            os.chmod(door, 0o700)
+            fd = os.open(door, os.O_RDONLY | flags)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+    def _restore(self) -> None:
+        """Other boxes may stand on the layers that were read."""
+        for place, mode in reversed(self._forced):
+            os.chmod(f"/proc/self/fd/{place}", mode)
+            os.close(place)
+        self._forced = []
+
+    def _content(self, name: str, at: int) -> bytes:
+        place = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=at)
+        try:
+            with self._opened(place, 0) as fd, open(fd, "rb", closefd=False) as file:
+                return file.read(FILE_CAP)
+        finally:
+            os.close(place)
 
     def skip(self, path: str, reason: str) -> None:
         shown = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         self.skipped.append(f"{shown} ({reason})")
-
-
-def _descend(stack: list[int], name: str) -> list[int]:
-    """The directory `name` in a stack of directories, as a stack. Raises like `open`."""
-    found: list[int] = []
-    try:
-        for layer, at in enumerate(stack):
-            try:
-                info = os.stat(name, dir_fd=at, follow_symlinks=False)
-            except FileNotFoundError:
-                continue
-            if not stat.S_ISDIR(info.st_mode):
-                if not found and not _whiteout(info):
-                    raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
-                break
-            found.append(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY, dir_fd=at))
-            if layer + 1 < len(stack) and _opaque(found[-1]):
-                break
-        if not found:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
-    except BaseException:
-        _close(found)
-        raise
-    return found
 
 
 def _close(stack: list[int]) -> None:
@@ -280,45 +321,6 @@ def _close(stack: list[int]) -> None:
 def _whiteout(info: os.stat_result) -> bool:
     """How an overlay notes that something of a lower layer was deleted."""
     return stat.S_ISCHR(info.st_mode) and info.st_rdev == 0
-
-
-def _opaque(place: int) -> bool:
-    """How an overlay notes that a directory is new: what lower layers have there is not in it."""
-    with _opened(place) as fd:
-        try:
-            return os.getxattr(fd, "user.overlay.opaque") == b"y"
-        except OSError as error:
-            if error.errno in (errno.ENODATA, errno.ENOTSUP):
-                return False
-            raise
-
-
-@contextlib.contextmanager
-def _opened(place: int, flags: int = os.O_DIRECTORY) -> Iterator[int]:
-    """Open what an O_PATH descriptor stands for, also when its owner forbade reading."""
-    door = f"/proc/self/fd/{place}"
-    try:
-        fd = os.open(door, os.O_RDONLY | flags)
-    except PermissionError:
-        mode = stat.S_IMODE(os.stat(door).st_mode)
-        os.chmod(door, 0o700)
-        try:
-            fd = os.open(door, os.O_RDONLY | flags)
-        finally:
-            os.chmod(door, mode)  # others may stand on this layer
-    try:
-        yield fd
-    finally:
-        os.close(fd)
-
-
-def _content(name: str, at: int) -> bytes:
-    place = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=at)
-    try:
-        with _opened(place, 0) as fd, open(fd, "rb", closefd=False) as file:
-            return file.read(FILE_CAP)
-    finally:
-        os.close(place)
 
 
 def _readable(path: str) -> bool:
