@@ -10,14 +10,20 @@ from msgspec.structs import replace
 
 from agentrl.agent.branch import Branched, run_branched
 from agentrl.agent.episode import Recipe, run_episode
+from agentrl.engine.policy import TokenPolicy
+from agentrl.engine.render import Renderer
 from agentrl.engine.scripted import ScriptedPolicy
+from agentrl.engine.tokens import Tokenizer
 from agentrl.envs.sandboxes.bubblewrap import Bubblewrap
 from agentrl.envs.terminal import TerminalEnv
 from agentrl.memory.full import KeepAll
 from agentrl.messages import ToolCall
+from agentrl.run.models import resolve
 from agentrl.task import Limits, Task
 from agentrl.trajectory.records import Trajectory, Verdict, scored
+from agentrl.trajectory.segments import segments
 from agentrl.trajectory.store import EpisodeLog, RunStore
+from tests.agent.test_record import Listening
 from tests.contracts.boxes import folders
 from tests.directory_box import Opener
 
@@ -178,3 +184,34 @@ def test_a_branch_can_be_played_from_several_moments(
     assert [group.id for group in lived.groups] == ["g0.0-s0", "g0.0-s1", "g0.0-s3"]
     assert [len(group.members) for group in lived.groups] == [2, 2, 2]
     assert folders() == []
+
+
+def test_branches_go_on_from_the_very_tokens_and_train_only_their_own(tmp_path: Path) -> None:
+    renderer = Renderer(Tokenizer.load(resolve("tiny")))
+    task = replace(TASK, limits=Limits(steps=4, context_tokens=4_000, reply_tokens=60))
+    extended = 0
+    for seed in range(3):
+        engine = Listening(renderer.tokenizer, seed)
+        policy = TokenPolicy(engine, renderer, reply_tokens=60)
+        how = recipe(policy=policy, played=policy.forget)
+        lived = branched(tmp_path / str(seed), lambda how=how: how, at=(0, 1, 2, 3), task=task)
+        said = sum(len(row) for row in engine.said)
+        trained = 0
+        for one in (lived.main, *(b for group in lived.groups for b in group.members)):
+            for row in segments(one, [1.0] * len(one.steps)):
+                assert row.tokens in engine.saw
+                trained += sum(row.mask)
+        assert trained == said
+        for group in lived.groups:
+            step = group.members[0].fork_step
+            assert step is not None
+            before = [s.tokens for s in lived.main.steps[:step]]
+            sent = [t for span in before if span for t in (*span.context, *span.sampled)]
+            for branch in group.members:
+                first = branch.steps[0].tokens
+                assert first is not None
+                assert not first.continues
+                assert first.context[: len(sent)] == sent
+                extended += bool(sent)
+        assert policy._by_reply == policy._talks == {}
+    assert extended
