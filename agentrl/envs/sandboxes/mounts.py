@@ -6,11 +6,11 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
 
+from agentrl.envs.sandboxes.rootfs import PYTHON
 from agentrl.errors import NotReady, SandboxError
 
 PROGRAM = Path(__file__).with_name("holder.py")
@@ -38,8 +38,8 @@ class Holder:
         mode = "private" if private else "plain"
         try:
             self._popen = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-B", str(PROGRAM), mode],
-                stdin=theirs,
+                [PYTHON, "-I", "-S", "-B", str(PROGRAM), mode],
+                stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 env={},
                 cwd="/",
@@ -128,7 +128,10 @@ def holder(private: bool) -> Holder:
     """This process's, started at the first call. Raises NotReady."""
     key = (os.getpid(), private)
     found = _holders.get(key)
-    if found is None or not found.alive:
+    if found is not None and not found.alive:
+        found.close()
+        found = None
+    if found is None:
         found = _holders[key] = Holder(private)
     return found
 

@@ -74,7 +74,7 @@ def ending(result: ExecResult, timeout_s: float) -> str:
     elif result.timed_out == "no_output":
         notes.append("[stopped: no output for too long]")
     elif result.limit in ("disk", "inodes"):
-        notes.append(FULL[result.limit] + ("" if result.code is None else f" [exit {result.code}]"))
+        notes.append(FULL[result.limit] + (f" [exit {result.code}]" if result.code else ""))
     elif result.oom or result.limit:
         notes.append(f"[killed: {result.limit or 'memory'} limit]")
     elif result.code is None:

@@ -243,6 +243,10 @@ def test_a_snapshot_copies_nothing_and_its_fork_may_fill_a_disk_of_its_own() -> 
         full = await box.shell(fill.format(1))
         assert (full.code, full.limit) == (1, "disk")
         await box.shell("rm big1")
+        shrugged = await box.shell(fill.format(1) + "; true")
+        assert (shrugged.code, shrugged.limit) == (0, "disk")
+        assert (await box.shell("true")).limit is None  # told once
+        await box.shell("rm big1")
         name = await box.snapshot()
         async with OPENER(TASK, name) as fork:
             assert int(await says(fork, "df --output=used -k / | tail -1")) < 1_000
