@@ -141,9 +141,9 @@ class Bubblewrap:
             group = pool.take(task.sandbox)
             life = Life(settings, task.sandbox, workdir, ground, group, self._shelf)
             await life.start()
+            if origin is not None:
+                life.sandbox.prelude = origin.shell
             try:
-                if origin is not None and origin.shell:
-                    await life.resume_shell(origin.shell)
                 yield life.sandbox
             finally:
                 await life.end()

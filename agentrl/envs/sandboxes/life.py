@@ -46,7 +46,8 @@ else
   command cd -- "$PWD" || :; unset OLDPWD
 fi
 """
-"""The same path under a new root is another directory, so the shell has to walk in again."""
+"""The same path under a new root is another directory, so the shell has to walk in again; until
+then it stands in the old one, where nothing can be changed."""
 
 
 class Settings(Struct, frozen=True):
@@ -154,7 +155,7 @@ class Life:
                 help="go on in a box opened afresh",
             )
         async with box.turn:
-            script = await self._shell_state() if box.has_shell else ""
+            script = await self._shell_state() if box.has_shell else box.prelude
             fresh = self.settings.folder(self.spec)
             try:
                 await self._quietly(lambda: self._rise(fresh))
@@ -164,16 +165,12 @@ class Life:
             name = self.shelf.add(self.ground.below, script)
             self.snapshots.append(name)
             if box.has_shell:
-                await box.aside(REENTER, SLACK_S)
+                box.prelude = REENTER
         return name
 
-    async def resume_shell(self, script: str) -> None:
-        """Bring the shell to where a snapshot's was. What of it does not work here is left."""
-        async with self.sandbox.turn:
-            await self.sandbox.aside(script, SLACK_S)
-
     async def _shell_state(self) -> str:
-        result = await self.sandbox.aside(SAVE, SLACK_S)
+        await self.sandbox.ready()
+        result = await self.sandbox.aside(SAVE)
         if result.code != 0:
             raise SandboxError(
                 f"the shell's state could not be saved: {result.err.text or result.code}"

@@ -138,6 +138,8 @@ class Box:
         self.turn = asyncio.Lock()
         """Whose turn it is to use the shell."""
         self.has_shell = False
+        self.prelude = ""
+        """What the shell has to run before the agent's next command."""
         self._restarted = False
 
     async def exec(
@@ -154,18 +156,25 @@ class Box:
         self, command: str, timeout_s: float = 60.0, quiet_s: float | None = None
     ) -> ExecResult:
         async with self.turn:
+            await self.ready()
             self.has_shell = True
             result = await self._run(b"shell", [], _bytes(command), timeout_s, quiet_s)
             before, self._restarted = self._restarted, False
             return msgspec.structs.replace(result, restarted=True) if before else result
 
-    async def aside(self, command: str, timeout_s: float) -> ExecResult:
+    async def aside(self, command: str) -> ExecResult:
         """A shell command of the harness's own, by whoever has the turn; what it finds out about
         the shell, the next command of the agent tells."""
         self.has_shell = True
-        result = await self._run(b"shell", [], _bytes(command), timeout_s, None)
+        result = await self._run(b"shell", [], _bytes(command), SLACK_S, None)
         self._restarted = self._restarted or result.restarted
         return result
+
+    async def ready(self) -> None:
+        """Run the prelude, by whoever has the turn."""
+        if self.prelude:
+            await self.aside(self.prelude)
+            self.prelude = ""
 
     async def _run(
         self, op: bytes, words: list[bytes], body: bytes, timeout_s: float, quiet_s: float | None
