@@ -13,6 +13,7 @@ import ctypes
 import fcntl
 import json
 import os
+import signal
 import socket
 import sys
 
@@ -69,6 +70,7 @@ class Swap:
         space = os.open(f"/proc/{self.pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         call("enter user", "setns", fcntl.ioctl(space, GET_USERNS), NEWUSER)
         call("unshare", "unshare", NEWNS)  # a copy of the host's mounts, to name the layers in
+        os.open("/proc/self/ns/mnt", os.O_RDONLY)  # kept to the end: taking it down takes long
         root = self.mounted()
         call("enter mounts", "setns", space, NEWNS)
         frozen = REMOUNT | BIND | RDONLY | NOSUID | NODEV
@@ -101,28 +103,28 @@ class Swap:
 def swap(
     pid: int, owner: "list[int] | None", lower: "list[str]", folder: str
 ) -> "dict[str, object]":
-    """In a child: there is no way back out of a user namespace."""
+    """In a child: there is no way back out of a user namespace. Its end, which takes the copied
+    mounts down with it, is not waited for."""
     ears, mouth = os.pipe()
-    child = os.fork()
-    if not child:
+    if not os.fork():
         work = Swap(pid, owner, lower, folder)
-        code = 1
+        told = b"failed: the child that swaps ended early"
         try:
             work.run()
-            code = 0
+            told = b"done"
         except OSError as error:
-            os.write(mouth, f"{error.filename}: {error.strerror}".encode())
+            told = f"failed: {error.filename}: {error.strerror}".encode()
         finally:
-            os._exit(2 if code and work.touched else code)
+            os.write(mouth, (b"broken, " if work.touched and told != b"done" else b"") + told)
+            os._exit(0)
     os.close(mouth)
     try:
-        reason = os.read(ears, 4096).decode()
+        told = os.read(ears, 4096)
     finally:
         os.close(ears)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if status == 0:
+    if told == b"done":
         return {}
-    return {"failed": reason or f"the child ended with {status}", "broken": status != 1}
+    return {"failed": told.decode() or "killed", "broken": not told.startswith(b"failed")}
 
 
 def serve(request: "dict[str, object]") -> "dict[str, object]":
@@ -157,6 +159,7 @@ def settle() -> None:
 
 def main(mode: str) -> None:
     wire = socket.socket(fileno=0)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no child has to be waited for
     hello: dict[str, object] = {}
     if mode == "private":
         try:
