@@ -155,6 +155,8 @@ class Watch:
                 snapshot = await _snapshot(self._sandbox)
                 self._split(Fork(self._task, session, step, tuple(context), snapshot), count)
             except SandboxError as error:
+                if self._sandbox is None or (await self._sandbox.exec(["true"])).dead:
+                    raise  # the attempt cost the box, which is not the agent's doing
                 self.refused[step] = str(error)
         return await self._policy.respond(context, tools, session)
 

@@ -1,6 +1,8 @@
 """Forking a running episode: continuations end where they go, the main line as if alone."""
 
 import asyncio
+import os
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from agentrl.trajectory.records import Trajectory, Verdict, scored
 from agentrl.trajectory.segments import segments
 from agentrl.trajectory.store import EpisodeLog, RunStore
 from tests.agent.test_record import Listening
-from tests.contracts.boxes import folders
+from tests.contracts.boxes import folders, running
 from tests.directory_box import Opener
 
 TASK = Task(
@@ -215,3 +217,28 @@ def test_branches_go_on_from_the_very_tokens_and_train_only_their_own(tmp_path: 
                 extended += bool(sent)
         assert policy._by_reply == policy._talks == {}
     assert extended
+
+
+def test_a_box_that_is_lost_at_a_fork_is_not_the_agents_fault(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+
+    def choose(so_far: Trajectory) -> int:
+        if len(so_far.steps) != 1:
+            return 0
+        for pid in running("/run/agentrl-cmd"):
+            parent = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]
+            if int(parent) == os.getpid():
+                os.kill(pid, signal.SIGKILL)
+        return 2
+
+    async def story() -> Branched:
+        log = EpisodeLog(store, "g0.0")
+        return await run_branched(TASK, "g0", log, store, recipe(), choose)
+
+    lived = asyncio.run(story())
+    store.close()
+    assert lived.groups == ()
+    assert (lived.main.stop, lived.main.reward) == ("error", None)
+    assert lived.main.verdict is not None
+    assert lived.main.verdict.outcome == "masked"
+    assert "gone" in lived.main.verdict.note

@@ -137,8 +137,10 @@ class Folder:
 
     def remove(self) -> None:
         if self.mounted and self._holder is not None:
-            self._holder.unmount(self.path)
-            self.path.rmdir()
+            try:
+                self._holder.unmount(self.path)
+            finally:
+                self.path.rmdir()
         else:
             discard(self.path, self.mounted)
 
@@ -182,7 +184,8 @@ class _Reaper:
     """Reads a tree by descriptors, link-free, within the caps.
 
     The tree is what an overlay of `uppers`, the first on top, would show: a directory is a stack of
-    descriptors, one for each layer that has a part in it.
+    descriptors, one for each layer that has a part in it. Each is opened anew from the workdir, so
+    that never more than three stacks are open, however deep the tree.
     """
 
     def __init__(self, uppers: list[Path]) -> None:
@@ -194,56 +197,73 @@ class _Reaper:
         self._forced: list[tuple[int, int]] = []  # what had to be opened up, and its mode
 
     def read(self, workdir: tuple[str, ...]) -> Harvest:
-        stack = [os.open(upper, os.O_PATH | os.O_DIRECTORY) for upper in self.uppers]
+        tops = [os.open(upper, os.O_PATH | os.O_DIRECTORY) for upper in self.uppers]
+        home: list[int] = []
         try:
-            for part in workdir:
-                below = self._descend(stack, part)
-                _close(stack)
-                stack = below
-            self._directory(stack, "", 0)
+            home = self._walk(tops, workdir)
+            pending: list[tuple[str, ...]] = [()]
+            while pending:
+                parts = pending.pop()
+                stack = self._walk(home, parts)
+                try:
+                    inner = self._directory(stack, "".join(f"{part}/" for part in parts))
+                finally:
+                    _close(stack)
+                pending += [(*parts, name) for name in reversed(inner)]
         except FileNotFoundError:
             return Harvest({}, ("./ (missing)",))
         except NotADirectoryError:
             return Harvest({}, ("./ (not a directory)",))
         finally:
             self._restore()
-            _close(stack)
+            _close(tops + home)
         return Harvest(self.files, tuple(self.skipped))
 
-    def _directory(self, stack: list[int], prefix: str, depth: int) -> None:
+    def _walk(self, stack: list[int], parts: tuple[str, ...]) -> list[int]:
+        """The directory below `stack`, as a stack of its own."""
+        at = [os.dup(fd) for fd in stack]
+        for part in parts:
+            try:
+                below = self._descend(at, part)
+            finally:
+                _close(at)
+            at = below
+        return at
+
+    def _directory(self, stack: list[int], prefix: str) -> list[str]:
+        """Take the files of a directory; the directories in it are returned."""
         layer_of: dict[str, int] = {}
         for layer, place in enumerate(stack):
             with self._opened(place) as at, os.scandir(at) as listing:
                 for entry in listing:
                     layer_of.setdefault(entry.name, layer)
-        for name in sorted(layer_of):
-            self._entry(stack[layer_of[name] :], name, prefix, depth)
+        names = sorted(layer_of)
+        return [name for name in names if self._entry(stack[layer_of[name]], name, prefix)]
 
-    def _entry(self, stack: list[int], name: str, prefix: str, depth: int) -> None:
+    def _entry(self, at: int, name: str, prefix: str) -> bool:
+        """Take one entry, if it is to be taken. Whether it is a directory to go into."""
         path = prefix + name
         self.entries -= 1
-        info = os.stat(name, dir_fd=stack[0], follow_symlinks=False)
+        deep = prefix.count("/") > DEPTH_CAP
+        info = os.stat(name, dir_fd=at, follow_symlinks=False)
         if _whiteout(info):
-            return
-        if self.entries < 0 or depth > DEPTH_CAP:
-            if self.entries == -1 or depth > DEPTH_CAP:
+            return False
+        if self.entries < 0 or deep:
+            if self.entries == -1 or deep:
                 self.skip(path, "too many entries" if self.entries < 0 else "too deep")
         elif not _readable(path):
             self.skip(path, "name is not UTF-8")
         elif stat.S_ISDIR(info.st_mode):
             self.files[path] = (stat.S_IMODE(info.st_mode) & 0o777, None)
-            below = self._descend(stack, name)
-            try:
-                self._directory(below, path + "/", depth + 1)
-            finally:
-                _close(below)
+            return True
         elif not stat.S_ISREG(info.st_mode):
             self.skip(path, "link" if stat.S_ISLNK(info.st_mode) else "device, pipe or socket")
         elif info.st_size > FILE_CAP or info.st_size > self.room:
             self.skip(path, "too large")
         else:
             self.room -= info.st_size
-            self.files[path] = (stat.S_IMODE(info.st_mode) & 0o777, self._content(name, stack[0]))
+            self.files[path] = (stat.S_IMODE(info.st_mode) & 0o777, self._content(name, at))
+        return False
 
     def _descend(self, stack: list[int], name: str) -> list[int]:
         """The directory `name` in a stack of directories, as a stack. Raises like `open`."""

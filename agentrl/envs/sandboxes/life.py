@@ -171,6 +171,8 @@ class Life:
     async def _shell_state(self) -> str:
         await self.sandbox.ready()
         result = await self.sandbox.aside(SAVE)
+        if result.dead:
+            raise SandboxError("the box is gone")
         if result.code != 0:
             raise SandboxError(
                 f"the shell's state could not be saved: {result.err.text or result.code}"

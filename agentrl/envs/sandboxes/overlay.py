@@ -8,8 +8,9 @@ from pathlib import Path
 from agentrl.envs.sandboxes.files import Folder
 from agentrl.errors import SandboxError
 
-DEPTH = 400
-"""Layers a box may stand on. The kernel takes 500, and their names must fit in a page."""
+DEPTH = 240
+"""Layers a box may stand on. The kernel takes 500, their names must fit in a page, and reading what
+is left of a box takes three descriptors for each."""
 _numbers = count(1)
 
 

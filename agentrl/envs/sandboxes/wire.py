@@ -166,7 +166,7 @@ class Box:
         """A shell command of the harness's own, by whoever has the turn; what it finds out about
         the shell, the next command of the agent tells."""
         self.has_shell = True
-        result = await self._run(b"shell", [], _bytes(command), SLACK_S, None)
+        result = await self._ask(b"shell", [], _bytes(command), SLACK_S, None)
         self._restarted = self._restarted or result.restarted
         return result
 
@@ -179,21 +179,23 @@ class Box:
     async def _run(
         self, op: bytes, words: list[bytes], body: bytes, timeout_s: float, quiet_s: float | None
     ) -> ExecResult:
+        result = await self._ask(op, words, body, timeout_s, quiet_s)
+        oom, limit = self._news(result)
+        return msgspec.structs.replace(result, oom=oom, limit=limit) if oom or limit else result
+
+    async def _ask(
+        self, op: bytes, words: list[bytes], body: bytes, timeout_s: float, quiet_s: float | None
+    ) -> ExecResult:
         quiet = b"" if quiet_s is None else b"%f" % quiet_s
         clocks = (b"%f" % timeout_s, quiet)
         answer = await self._wire.ask(op, *clocks, *words, body=body, wait_s=timeout_s + SLACK_S)
         if answer is None:
-            oom, limit = self._news(ExecResult(code=None, dead=True))
-            return ExecResult(code=None, dead=True, oom=oom, limit=limit)
+            return ExecResult(code=None, dead=True)
         try:
-            result = _result(*answer)
+            return _result(*answer)
         except (ValueError, IndexError):
             self._wire.close()
             return ExecResult(code=None, dead=True)
-        oom, limit = self._news(result)
-        if oom or limit:
-            return msgspec.structs.replace(result, oom=oom, limit=limit)
-        return result
 
     async def read(self, path: str) -> bytes:
         answer = await self._wire.ask(b"read", self._path(path), wait_s=SLACK_S)
