@@ -93,3 +93,13 @@ class Policy(Protocol):
     ) -> Reply: ...
 
     def count(self, context: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> int: ...
+
+
+class Forks(Protocol):
+    """Optional policy capability: session `child` goes on from where `session` is now.
+
+    Its next prompt extends the tokens sent and sampled so far, so their KV is there already; the
+    record of its first reply holds them all as context, with `continues` False.
+    """
+
+    def fork(self, session: str, child: str) -> None: ...

@@ -190,8 +190,13 @@ class Pool:
         group.news()
         return group
 
-    def give_back(self, group: Group) -> None:
-        self._free.append(group)
+    def give_back(self, group: Group, charged: bool = False) -> None:
+        """For another box to use; unless `charged` with memory that outlives this one."""
+        if not charged:
+            self._free.append(group)
+            return
+        with contextlib.suppress(OSError):
+            group.remove()
 
     def sweep(self) -> None:
         """Remove empty groups that a killed agentrl left behind."""

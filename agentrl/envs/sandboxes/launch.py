@@ -16,7 +16,6 @@ from agentrl.envs.sandboxes.files import Folder
 from agentrl.envs.sandboxes.rootfs import Base
 from agentrl.envs.sandboxes.wire import Wire, connect
 from agentrl.errors import SandboxError
-from agentrl.task import SandboxSpec
 
 START_S = 30.0
 SUPERVISE = (
@@ -35,9 +34,16 @@ ENVIRONMENT = {
 }
 
 
-def bubblewrap(base: Base, folder: Folder, spec: SandboxSpec) -> list[str]:
-    """The arguments that make a box: everything unshared, the host's /usr its only window."""
-    tmp = max(1, min(spec.disk_mb, spec.memory_mb // 4)) << 20
+def bubblewrap(base: Base, folder: Folder | None, below: Sequence[Path] = ()) -> list[str]:
+    """The arguments that make a box: everything unshared, the host's /usr its only window.
+
+    `below` are frozen layers between the base and the box's own, uppermost first. Without a folder
+    what the box writes is lost.
+    """
+    layers = [base.root, *reversed(below)]
+    own = ["--tmp-overlay", "/"]
+    if folder is not None:
+        own = ["--overlay", str(folder.path / "upper"), str(folder.path / "work"), "/"]
     return [
         *(str(base.bwrap), "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc"),
         *("--unshare-uts", "--unshare-cgroup-try", "--disable-userns", "--die-with-parent"),
@@ -45,13 +51,12 @@ def bubblewrap(base: Base, folder: Folder, spec: SandboxSpec) -> list[str]:
         *("--new-session", "--as-pid-1", "--cap-drop", "ALL", "--uid", "0", "--gid", "0"),
         *("--hostname", "box", "--clearenv"),
         *(word for item in ENVIRONMENT.items() for word in ("--setenv", *item)),
-        *("--overlay-src", str(base.root)),
-        *("--overlay", str(folder.path / "upper"), str(folder.path / "work"), "/"),
+        *(word for layer in layers for word in ("--overlay-src", str(layer))),
+        *own,
         *("--ro-bind", "/usr", "/usr"),
         # Real root's /proc/sys would take writes: a way out of the box.
         *("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"),
         *("--perms", "1777", "--size", str(8 << 20), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),
-        *("--perms", "1777", "--size", str(tmp), "--tmpfs", "/tmp"),
         *("--size", str(4 << 20), "--tmpfs", "/run", "--ro-bind", str(base.inside), "/run/agentrl"),
     ]
 
@@ -63,8 +68,14 @@ def supervisor(
     return [python, "-I", "-S", "-B", "-c", program, workdir, commands, limits, warm]
 
 
-def joined(argv: list[str], group: Group | None, owner: tuple[int, int] | None) -> list[str]:
-    """`argv` under another user and within a group, both entered before it is executed."""
+def joined(
+    argv: list[str],
+    group: Group | None,
+    owner: tuple[int, int] | None,
+    prefix: Sequence[str] = (),
+) -> list[str]:
+    """`argv` after `prefix`, under another user and within a group, all before it is executed."""
+    argv = [*prefix, *argv]
     if owner is not None:
         uid, gid = owner
         argv = ["/usr/bin/setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups", *argv]
@@ -75,9 +86,9 @@ def joined(argv: list[str], group: Group | None, owner: tuple[int, int] | None) 
 
 
 class Process:
-    """A started box. `init` is the first process of its namespace, if it has one.
+    """A started box. `first` is the first process of its namespace, if it has one.
 
-    With `init` killed the kernel ends every process of the namespace before it reports that
+    With that one killed the kernel ends every process of the namespace before it reports that
     death, so once the launcher, which waits for it, has ended, the box is empty.
     """
 
@@ -112,6 +123,7 @@ class Process:
             os.close(complaints)
         self.pid = self._popen.pid
         self._init: int | None = None
+        self.first: int | None = None
         self._watch = os.pidfd_open(self.pid)
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().add_reader(self._watch, self._on_end)
@@ -127,6 +139,7 @@ class Process:
         if told is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._init = os.pidfd_open(int(told[1]))
+                self.first = int(told[1])
 
     def complaints(self) -> str:
         return _drain(self._complaints).decode("utf-8", "replace").strip()

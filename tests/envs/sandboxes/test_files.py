@@ -1,6 +1,7 @@
 """The host's side of a box's files."""
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,23 @@ def test_only_folders_of_the_dead_are_swept() -> None:
     finally:
         alive.rmdir()
         other.rmdir()
+
+
+def test_a_harvest_of_deep_trees_in_many_layers_needs_few_descriptors() -> None:
+    layers = [Folder(None, 1, sized=False) for _ in range(40)]
+    deep = tuple("abcdefghijklmnopqrst")
+    try:
+        for number, folder in enumerate(layers):
+            folder.place(("w", *deep, f"f{number}"), b"%d" % number)
+            folder.place(("w", "same"), b"%d" % number)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (400, hard))
+        try:
+            harvest = layers[0].harvest(("w",), layers[1:])
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert harvest.files["same"] == (0o644, b"0")
+        assert len(harvest.files) == 1 + len(deep) + 40
+    finally:
+        for folder in layers:
+            folder.remove()
