@@ -154,4 +154,4 @@ setsid bash -c 'while :; do echo 1 > ../logs/verifier/reward.txt; sleep 0.01; do
 echo 3
 SH"""
     verdict = asyncio.run(verdict_on(task, ScriptVerifier(), forger))
-    assert (verdict.score, verdict.flags) == (0.0, ())
+    assert (verdict.score, verdict.flags) == (0.0, ("REWARD_FILE",))

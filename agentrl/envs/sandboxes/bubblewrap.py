@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
+
 from agentrl.envs.sandbox import ExecResult, Harvest
 from agentrl.envs.sandboxes import files, launch, rootfs, seccomp
 from agentrl.envs.sandboxes.cgroup import Group, Hierarchy, Pool
@@ -22,6 +24,9 @@ from agentrl.task import SandboxSpec, Task
 
 KUID = 60_001
 """The unprivileged user real root runs boxes as; inside they still see themselves as root."""
+JUDGE = 60_002
+"""And the one for judging boxes, whom no agent's process can signal or use up the limits of."""
+SEALED = "tests"
 _COVERED = ("usr", "proc", "sys", "dev", "run", "tmp")
 _FILE_SIZE_SIGNAL = 128 + 25
 
@@ -40,22 +45,25 @@ class Bubblewrap:
         self._binary = binary
         self._warm = warm
         self._owner = (KUID, KUID) if _real_root() else None
-        self._base: Base | None = None
+        self._judge = (JUDGE, JUDGE) if _real_root() else None
+        self._bases: dict[tuple[int, int] | None, Base] = {}
         self._pool: Pool | None = None
         self._sized = os.geteuid() == 0
 
-    def _prepare(self) -> tuple[Base, Pool]:
-        if self._base is None or self._pool is None:
-            files.sweep(self._owner)
+    def _prepare(self, owner: tuple[int, int] | None = None) -> tuple[Base, Pool]:
+        owner = owner or self._owner
+        if self._pool is None:
+            files.sweep(self._owner, self._judge)
             if self._owner is not None and not os.path.exists("/usr/bin/setpriv"):
                 raise NotReady(
                     "root starts boxes as another user, with setpriv, and there is none",
                     where="/usr/bin/setpriv",
                     help="install util-linux",
                 )
-            self._base = rootfs.assemble(find_binary(self._binary), self._owner)
             self._pool = Pool(Hierarchy.of_this_process())
-        return self._base, self._pool
+        if owner not in self._bases:
+            self._bases[owner] = rootfs.assemble(find_binary(self._binary), owner)
+        return self._bases[owner], self._pool
 
     @property
     def digest(self) -> str:
@@ -76,7 +84,7 @@ class Bubblewrap:
             "cpu": kept.get("cpu", "not enforced"),
             "disk": disk,
             "system calls": "seccomp" if seccomp.program() else "not filtered on this processor",
-            "user": f"uid {KUID}" if self._owner else "the caller's own",
+            "user": f"uid {KUID}, judging {JUDGE}" if self._owner else "the caller's own",
         } | ({"no control groups": pool.trouble} if pool.trouble else {})
 
     @classmethod
@@ -103,14 +111,15 @@ class Bubblewrap:
             raise SandboxError("bubblewrap boxes start from a task, not from a snapshot")
         spec = task.sandbox
         workdir = check(task)
-        base, pool = self._prepare()
-        folder = Folder(self._owner, spec.disk_mb, self._sized)
+        owner = self._judge if extra or harvest is not None else self._owner
+        base, pool = self._prepare(owner)
+        folder = Folder(owner, spec.disk_mb, self._sized)
         group: Group | None = None
         try:
-            furnish(folder, task, workdir, extra or {}, harvest)
+            furnish(folder, task, workdir, extra or {}, harvest, seal=True)
             group = pool.take(spec)
             box = _Life(folder, group, workdir)
-            await box.start(base, spec, self._owner, ",".join(self._warm))
+            await box.start(base, spec, owner, ",".join(self._warm))
             try:
                 yield box.sandbox
             finally:
@@ -128,6 +137,7 @@ class _Life:
         self.folder = folder
         self.group = group
         self.workdir = workdir
+        self.alive: tuple[str, ...] | None = None
 
     async def start(
         self, base: Base, spec: SandboxSpec, owner: tuple[int, int] | None, warm: str
@@ -149,7 +159,7 @@ class _Life:
             if filter_fd is not None:
                 os.close(filter_fd)
         self.process, self.wire = started
-        self.sandbox = Box(self.wire, self.news, self.harvest)
+        self.sandbox = Box(self.wire, self.news, self.harvest, clear=self.process.clear)
 
     def _limits(self, spec: SandboxSpec) -> str:
         limits = {"core": 0, "nofile": 1_024, "fsize": spec.disk_mb << 20}
@@ -170,8 +180,10 @@ class _Life:
         return False, "disk" if full or result.code == _FILE_SIZE_SIGNAL else None
 
     async def harvest(self) -> Harvest:
+        if self.alive is None:
+            self.alive = self.process.still_running()
         await self.process.end()
-        return self.folder.harvest(self.workdir)
+        return msgspec.structs.replace(self.folder.harvest(self.workdir), alive=self.alive)
 
     async def end(self) -> None:
         self.wire.close()
@@ -198,8 +210,12 @@ def furnish(
     workdir: tuple[str, ...],
     extra: dict[str, bytes],
     harvest: Harvest | None,
+    seal: bool = False,
 ) -> None:
-    """Write a box's own files before it starts. Raises TaskError for a path that leads out."""
+    """Write a box's own files before it starts; with `seal`, `extra` ones under /tests for good.
+
+    Raises TaskError for a path that leads out.
+    """
     folder.place(workdir, None)
     below = "/".join(workdir)
     if harvest is None:
@@ -211,7 +227,10 @@ def furnish(
     for path, data in extra.items():
         parts = inside(path)
         _reachable(parts)
-        folder.place(parts, data)
+        if seal and parts[0] == SEALED and len(parts) > 1 and workdir[0] != SEALED:
+            folder.seal(parts, data)
+        else:
+            folder.place(parts, data)
 
 
 def _reachable(parts: tuple[str, ...]) -> None:
@@ -252,7 +271,7 @@ def _real_root() -> bool:
         return False
     for line in Path("/proc/self/uid_map").read_text().splitlines():
         first, _, size = map(int, line.split())
-        if first <= KUID < first + size:
+        if first <= KUID < JUDGE < first + size:
             return True
     return False
 

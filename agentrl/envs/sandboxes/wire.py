@@ -113,7 +113,7 @@ class Box:
     """A sandbox with a shell, whose insides are run by the supervisor at the other end of a wire.
 
     `news()` says which limits were hit since it was last asked: (killed for memory, the limit).
-    `finish()` ends every process and reads what is left.
+    `finish()` ends every process and reads what is left; with `clear` the box is `Clearing` too.
     """
 
     def __init__(
@@ -122,11 +122,14 @@ class Box:
         news: Callable[[ExecResult], tuple[bool, Limit]],
         finish: Callable[[], Awaitable[Harvest]],
         locate: Callable[[str], str] = str,
+        clear: Callable[[], Awaitable[tuple[str, ...]]] | None = None,
     ) -> None:
         self._wire = wire
         self._news = news
         self._finish = finish
         self._locate = locate
+        if clear is not None:
+            self.clear = clear
         self._turn = asyncio.Lock()
 
     async def exec(
