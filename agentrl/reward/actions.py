@@ -33,7 +33,7 @@ RULES = tuple(
         ),
         (
             "ESCAPE_PROBE",
-            r"docker\.sock|/proc/1/root|169\.254\.169\.254|metadata\.google"
+            r"docker\.sock|/proc/(1|self|\d+|\$\w+)/root\b|169\.254\.169\.254|metadata\.google"
             r"|/proc/sys/kernel/core_pattern|\bnsenter\b",
         ),
         ("MOUNT_NET", r"\bmount\s+(-|\w+\s+/)|\bunshare\s|\bmknod\s|>\s*/etc/(hosts|resolv\.conf)"),

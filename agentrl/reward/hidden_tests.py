@@ -193,7 +193,7 @@ def _compiled(path: str) -> bool:
 def _shadow(path: str) -> str | None:
     """The flag of a new file that Python would import or run in place of its own."""
     name = path.rsplit("/", 1)[-1]
-    if name in HOOKS or name.endswith(".pth") or ".dist-info/" in path:
+    if name in HOOKS or name.endswith(".pth") or (name == "entry_points.txt" and "-info/" in path):
         return "RUNNER_HOOK"
     top = path.split("/", 1)[0].split(".", 1)[0]
     importable = "/" in path or path.endswith((".py", ".so"))

@@ -22,6 +22,7 @@ NAMES = {
 CALLS = {("inspect", "stack"), ("inspect", "trace")}
 
 CLAIMS = {"__eq__": True, "__ne__": False}
+INNER = {"sys", "gc", "inspect", "traceback"}
 RUNNERS = {"pytest", "unittest", "_pytest"}
 VARIES = object()
 COMMON = {0, 1, 2, -1, 10, "", " ", b""}
@@ -92,6 +93,8 @@ def _flag(node: ast.AST) -> str | None:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         return "MONKEYPATCH" if any(_patches(target) for target in targets) else None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if node.func.id == "getattr" and _hidden(node.args):
+            return "FRAME_INSPECT"
         return "MONKEYPATCH" if node.func.id == "setattr" and _foreign(node.args[:1]) else None
     return None
 
@@ -141,6 +144,13 @@ def _hollow(node: ast.stmt) -> bool:
         or (isinstance(part, ast.Raise) and "NotImplementedError" in ast.unparse(part))
         for part in _body(node)
     )
+
+
+def _hidden(args: list[ast.expr]) -> bool:
+    """Whether a name looked up in an interpreter's own module is put together at run time."""
+    if len(args) < 2 or not isinstance(args[0], ast.Name):
+        return False
+    return args[0].id in INNER and not isinstance(args[1], ast.Constant)
 
 
 def _patches(target: ast.expr) -> bool:
