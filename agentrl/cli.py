@@ -314,6 +314,9 @@ def _tasks_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seeds", type=int, default=1, metavar="N", help="tasks a family and grade"
     )
+    parser.add_argument(
+        "--repeat", type=int, default=2, metavar="N", help="validate: tries, all but one jittered"
+    )
     parser.add_argument("--sandbox", default="bubblewrap", metavar="NAME")
 
 

@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatch
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -58,6 +58,7 @@ class TaskToml(Table):
     task: dict[str, Any] | None = None
     source: str | None = None
     steps: list[dict[str, Any]] = []
+    artifacts: list[str | dict[str, Any]] = []
 
 
 def load_suite(
@@ -94,6 +95,7 @@ def load_task(folder: Path | str, warnings: list[str] | None = None) -> Task:
     Without a Dockerfile, the files in `environment/` are the workdir. The oracle is one `shell`
     call holding `solution/solve.sh`. The network is on only where the task asks for it by name.
     `[metadata]` may set `difficulty` (1-5, easy, medium, hard), `family` and `agentrl_env`.
+    `artifacts` below the workdir restrict what is judged to them; without any it is the workdir.
     What is in the folder but has no effect here is named in `warnings`.
 
     Raises TaskError, naming the file, the key and the fix.
@@ -120,6 +122,8 @@ def load_task(folder: Path | str, warnings: list[str] | None = None) -> Task:
             help="remove it; tests run in a fresh box like the agent's",
         )
     files = _files(folder, environment) if environment.is_dir() else {}
+    sandbox = _sandbox(folder, config.environment)
+    artifacts = _artifacts(folder, config, sandbox.workdir)
     metadata = config.metadata
     return Task(
         id=f"{folder.parent.name}/{folder.name}",
@@ -129,14 +133,33 @@ def load_task(folder: Path | str, warnings: list[str] | None = None) -> Task:
         tests=tests,
         oracle=_oracle(folder),
         env=str(metadata.get("agentrl_env", "terminal")),
-        sandbox=_sandbox(folder, config.environment),
+        sandbox=sandbox,
         limits=_limits(config),
         meta={
             "family": str(metadata.get("family", metadata.get("category", folder.name))),
             "difficulty": _difficulty(folder, metadata.get("difficulty", 1)),
             "source": str(folder),
-        },
+        }
+        | ({"artifacts": artifacts} if artifacts else {}),
     )
+
+
+def _artifacts(folder: Path, config: TaskToml, workdir: str) -> list[str]:
+    """Declared artifacts, relative to the workdir. Raises TaskError for one that lies elsewhere."""
+    found = []
+    for entry in config.artifacts:
+        source = entry if isinstance(entry, str) else str(entry.get("source", ""))
+        place = PurePosixPath(source)
+        if place.is_relative_to("/logs/artifacts"):
+            continue  # collected for people to read, never judged
+        if ".." in place.parts or not place.is_relative_to(workdir) or str(place) == workdir:
+            raise TaskError(
+                f"the artifact {source!r} does not lie below the workdir {workdir}",
+                where=f"{folder}/task.toml, key artifacts",
+                help="only the workdir reaches the check: write it there, and declare it so",
+            )
+        found.append(place.relative_to(workdir).as_posix())
+    return found
 
 
 def _matches(name: str, pattern: str) -> bool:
@@ -194,6 +217,9 @@ def _without_effect(folder: Path, config: TaskToml) -> list[str]:
         notes.append(f"{path}: environment.network_mode allowlist is taken as no-network")
     if config.verifier.environment_mode == "shared":
         notes.append(f"{path}: verifier.environment_mode shared: the check runs in a fresh box")
+    for entry in config.artifacts:
+        rest = sorted(set(entry) - {"source"}) if isinstance(entry, dict) else []
+        notes += [f"{path}: key artifacts.{key} has no effect" for key in rest]
     extra = [p.name for p in sorted((folder / "solution").glob("*")) if p.name != "solve.sh"]
     notes += [f"{folder}/solution/{name} does not reach the oracle" for name in extra]
     if (folder / "trajectory.json").exists():
