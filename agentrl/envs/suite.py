@@ -1,5 +1,6 @@
 """Read task folders (Harbor's layout, schema 1.0-1.4) into tasks."""
 
+import os
 import tomllib
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -16,6 +17,7 @@ from agentrl.task import Limits, SandboxSpec, Task
 SCHEMAS = ("1.0", "1.1", "1.2", "1.3", "1.4")
 NAMED = {"easy": 1, "medium": 3, "hard": 5, "unknown": 3}
 SIZES = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
+FILE_BYTES = 16 << 20
 BUILD = ("Dockerfile", "docker-compose.yaml")
 Seconds = float
 
@@ -257,13 +259,24 @@ def _oracle(folder: Path) -> tuple[ToolCall, ...]:
 
 
 def _files(task: Path, folder: Path) -> dict[str, bytes]:
-    """Regular files below `folder`, by path. Raises TaskError where a link leads out."""
+    """Regular files below `folder`, by path. Raises TaskError for anything that is no such file,
+    is too large for a box, has a name that is not UTF-8, or is a link that leads out."""
     found = {}
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() and not path.resolve().is_relative_to(task):
             raise TaskError("a link leads out of the task", where=str(path), help="copy the file")
-        if path.is_file() and "__pycache__" not in path.parts:
-            found[path.relative_to(folder).as_posix()] = path.read_bytes()
+        if path.is_dir() or "__pycache__" in path.parts:
+            continue
+        shown = os.fsencode(path).decode("utf-8", "replace")
+        if not path.is_file():
+            what = "a link to nothing" if path.is_symlink() else "not a regular file"
+            raise TaskError(f"{what} is in the task", where=shown, help="remove it")
+        if path.stat().st_size > FILE_BYTES:
+            size = f"{path.stat().st_size >> 20} MiB, at most {FILE_BYTES >> 20}"
+            raise TaskError(f"a file is too large: {size}", where=shown, help="make it smaller")
+        if shown != str(path):
+            raise TaskError("a file's name is not UTF-8", where=shown, help="rename it")
+        found[path.relative_to(folder).as_posix()] = path.read_bytes()
     return found
 
 

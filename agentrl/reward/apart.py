@@ -1,8 +1,8 @@
 """Run tests in a process that never imports the code they test; a script for inside a box.
 
 python apart.py SPEC.json: the file is read and removed before any code under test is started. It
-holds `files` (label, file name, source), `roots` (importable names of the code base) and `paths`
-(to import them from). Test code runs here; a name of the code base is a stand-in that has
+holds `files` (label, source) and `roots` (importable names of the code base, which lies in the
+current directory). Test code runs here; a name of the code base is a stand-in that has
 `worker.py`, a program of its own, do the call; only plain values cross. The last line printed is
 the report.
 """
@@ -89,8 +89,12 @@ class Worker:
         """The value, or a stand-in. Raises what the code raised, Gone and Odd."""
         if self.wire is None:
             self.start()
-        words = {"op": op, "path": path, "args": [pack(part) for part in args]}
-        words["named"] = {name: pack(part) for name, part in (named or {}).items()}
+        words = {
+            "op": op,
+            "path": path,
+            "args": [pack(part) for part in args],
+            "named": {name: pack(part) for name, part in (named or {}).items()},
+        }
         data = json.dumps(words).encode()
         try:
             self.wire.sendall(len(data).to_bytes(4, "big") + data)
@@ -136,7 +140,7 @@ class Worker:
         if reply["raised"] == "SystemExit" and op != "call":
             self.exits = self.exits or f"SystemExit while {path} was imported"
         known = isinstance(kind, type) and issubclass(kind, (Exception, SystemExit))
-        if known and kind.__name__ == reply.get("kind"):
+        if isinstance(kind, type) and known and kind.__name__ == reply.get("kind"):
             try:
                 raised = kind(text)
             except TypeError:  # some take more than words
@@ -182,9 +186,10 @@ def importer(worker: Worker, roots: list[str]) -> Callable[..., Any]:
 
 
 def run_file(
-    label: str, name: str, source: str, worker: Worker, roots: list[str], report: dict[str, Any]
+    label: str, source: str, worker: Worker, roots: list[str], report: dict[str, Any]
 ) -> None:
     """Enter what one file's tests come to."""
+    name = os.path.join(os.getcwd(), label)
     file = pyrunner.File(name, os.getcwd())
     found: list[tuple[str, Callable[[], Any]]] = []
     names = {**vars(builtins), "__import__": importer(worker, roots)}
@@ -235,10 +240,11 @@ def main(spec_path: str) -> int:
         raise pyrunner.TooLong
 
     signal.signal(signal.SIGALRM, late)
-    worker = Worker(os.path.join(here, "worker.py"), spec["paths"])
+    workdir = os.getcwd()
+    worker = Worker(os.path.join(here, "worker.py"), [workdir, os.path.join(workdir, "tests")])
     report: dict[str, Any] = {"results": {}, "errors": {}, "replaced": []}
-    for label, name, source in spec["files"]:
-        run_file(label, name, source, worker, spec["roots"], report)
+    for label, source in spec["files"]:
+        run_file(label, source, worker, spec["roots"], report)
     worker.stop()
     report["exits"] = worker.exits
     sys.stdout.write("\n" + line(report) + "\n")

@@ -53,16 +53,8 @@ async def apart(task: Task, sandbox: Sandbox, code: dict[str, bytes]) -> Ran:
     canary, number = f"hidden/test_{token_hex(8)}.py", randbelow(1 << 60)
     trial = f"def test_good():\n    assert {number} == {number}\n\n"
     trial += f"def test_bad():\n    assert {number} == {number + 1}\n"
-    workdir = task.sandbox.workdir
-    files = [
-        (label, f"{workdir}/{label}", data.decode("utf-8", "replace"))
-        for label, data in sources(task)
-    ]
-    spec = {
-        "files": [*files, (canary, canary, trial)],
-        "roots": importable(code),
-        "paths": [workdir, f"{workdir}/tests"],
-    }
+    files = [(label, data.decode("utf-8", "replace")) for label, data in sources(task)]
+    spec = {"files": [*files, (canary, trial)], "roots": importable(code)}
     for name, data in (("pyrunner.py", RUNNER), ("worker.py", WORKER), ("apart.py", APART)):
         await sandbox.write(f"{place}/{name}", data)
     await sandbox.write(f"{place}/spec.json", json.dumps(spec).encode())

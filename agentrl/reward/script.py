@@ -45,9 +45,9 @@ class ScriptVerifier:
     over `reward.txt`, one number; that both exist and differ is the flag REWARD_MISMATCH. Scores
     are clipped to 0..1. The exit status is ignored. Whatever the script left running is killed
     before anything is read (flag LATE_PROCESS). A script that runs out of time, or whose box dies,
-    scores 0, since what the agent left can cause it; so does one in whose place something was put:
-    a reward that is no regular file (REWARD_FILE), a new file in `/tests` (VERIFIER_TAMPER).
-    `invalid` where the script wrote an empty file or something that is no finite number.
+    scores 0, since what the agent left can cause it; so does one beside which a file came into
+    `/tests` (VERIFIER_TAMPER). `invalid` where the script wrote an empty file or something that is
+    no finite number, or what lies there is no regular file (REWARD_FILE).
 
     A script that runs the agent's programs starts them as `$CONFINED ./program`: they then reach
     neither `/tests` nor `/logs` (see `confined.py`). Elsewhere the variable is empty.
@@ -82,7 +82,7 @@ class ScriptVerifier:
         ]
         if odd:
             found["REWARD_FILE"] = odd[0]
-            return _with(scored(0.0, note=f"the reward cannot be read: {odd[0]}"), found)
+            return _with(invalid(f"the reward cannot be read: {odd[0]}"), found)
         read = {name: await _file(sandbox, name) for name in FILES if kinds.get(name) == "file"}
         if not read:
             raise VerifierError(

@@ -32,7 +32,7 @@ def pack(value: Any, depth: int = 0) -> Any:
         return {"c": [value.real.hex(), value.imag.hex()]}
     for kind, name in ((list, "l"), (tuple, "t"), (set, "s"), (frozenset, "z")):
         if isinstance(value, kind):
-            return {name: [pack(part, depth + 1) for part in kind.__iter__(value)]}
+            return {name: [pack(part, depth + 1) for part in value]}
     if isinstance(value, dict):
         pairs = dict.items(value)
         return {"d": [[pack(k, depth + 1), pack(v, depth + 1)] for k, v in pairs]}
