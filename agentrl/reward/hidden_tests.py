@@ -141,6 +141,8 @@ async def prepare(task: Task, sandbox: Sandbox) -> tuple[dict[str, bytes], Found
 
     The Python files of the workdir beside the tests, and flags with what was seen.
     """
+    # Rights the agent took from its own files are no obstacle, and no part of what is judged.
+    await sandbox.exec(["chmod", "-R", "u+rwX", "."])
     listed = await sandbox.exec(["find", ".", "-type", "f", "-printf", "%P\\0"])
     if listed.code != 0 or listed.dead:
         raise VerifierError("cannot list the workdir", where=task.id)
