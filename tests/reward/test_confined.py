@@ -1,4 +1,4 @@
-"""A program that a check starts as `$CONFINED ./program` reaches neither the tests nor the verdict."""
+"""A program a check starts as `$CONFINED ./program` reaches neither the tests nor the verdict."""
 
 import asyncio
 
