@@ -312,6 +312,9 @@ def _tasks_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--difficulty", metavar="1,2", help="only these, 1 to 5")
     parser.add_argument("--split", default="train", choices=("train", "held_out"))
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="tasks a kind and grade")
+    parser.add_argument(
+        "--repeat", type=int, default=2, metavar="N", help="validate: tries, all but one jittered"
+    )
     parser.add_argument("--sandbox", default="bubblewrap", metavar="NAME")
 
 

@@ -1,6 +1,7 @@
 """The life of one episode: open a box, play, be judged, close. A broken one is data."""
 
 import asyncio
+import errno
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from msgspec import Struct
@@ -18,6 +19,9 @@ from agentrl.task import Limits, Task
 from agentrl.trajectory.events import ContextSet, EpisodeOpened, EpisodeStopped, Verified
 from agentrl.trajectory.records import Group, Stop, Trajectory, Verdict, masked, scored
 from agentrl.trajectory.store import EpisodeLog, RunStore
+
+HOST_ERRORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""What reading a workdir meets when this machine is at its end, not when the workdir is odd."""
 
 
 class Recipe(Struct, frozen=True):
@@ -105,7 +109,12 @@ async def harvest(sandbox: Sandbox) -> Harvest:
             f"{type(sandbox).__name__} cannot hand over what an agent left",
             help="a sandbox needs the Artifacts capability (envs/sandbox.py) to be judged",
         )
-    left: Harvest = await take()
+    try:
+        left: Harvest = await take()
+    except OSError as error:
+        if error.errno in HOST_ERRORS:
+            raise SandboxError(f"what the agent left could not be read: {error}") from error
+        raise AgentFault(f"what the agent left cannot be read: {error}") from error
     return left
 
 

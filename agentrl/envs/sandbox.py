@@ -83,10 +83,25 @@ class Artifacts(Protocol):
 
 
 class Harvest(Struct, frozen=True):
-    """What an agent left in its workdir once all its processes were dead."""
+    """What an agent left in its workdir once all its processes were dead.
+
+    A link in `skipped` tells where it led. `outside` names files it wrote elsewhere in the box,
+    which are never handed over; `alive` the commands that still ran when the box was ended.
+    """
 
     files: dict[str, tuple[int, bytes | None]]
     skipped: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
+    alive: tuple[str, ...] = ()
+
+
+class Clearing(Protocol):
+    """Optional capability: kill every process in the box, which itself goes on.
+
+    The command lines of what was killed. Only boxes with a process namespace of their own have it.
+    """
+
+    async def clear(self) -> tuple[str, ...]: ...
 
 
 class Snapshots(Protocol):

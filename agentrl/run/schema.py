@@ -114,7 +114,16 @@ FIELDS: dict[str, dict[str, object]] = {
         "oracle": "tool calls that solve it",
     },
     "tasks validate": {
-        "tasks": {"id": "the task's id", "good": "true or false", "faults": "what is wrong"},
+        "tasks": {
+            "id": "the task's id",
+            "good": "true or false",
+            "faults": "what is wrong",
+            "oracle": "its score on each try; null where it was not judged",
+            "nothing": "the score of doing nothing on each try",
+            "bots": "scripted cheat -> its score",
+            "play_s": "seconds the oracle's longest episode took",
+            "judge_s": "seconds the longest judgement took",
+        },
         "good": "tasks without a fault",
         "bad": "tasks with one",
     },

@@ -56,7 +56,8 @@ class Verdict(Struct, frozen=True):
     """What a verifier says. Only `outcome == "reward"` carries a score.
 
     What the agent can cause is a reward of 0, never `masked`; `masked` and `invalid` need `note`
-    to hold the evidence.
+    to hold the evidence. `flags` name what looked like cheating, sorted; `evidence` says in one
+    line for each what was seen and where.
     """
 
     outcome: Outcome
@@ -64,6 +65,7 @@ class Verdict(Struct, frozen=True):
     parts: dict[str, float] = field(default_factory=dict)
     note: str = ""
     flags: tuple[str, ...] = ()
+    evidence: dict[str, str] = field(default_factory=dict)
 
     @property
     def success(self) -> bool:

@@ -24,6 +24,9 @@ from agentrl.task import SandboxSpec, Task
 
 KUID = 60_001
 """The unprivileged user real root runs boxes as; inside they still see themselves as root."""
+JUDGE = 60_002
+"""And the one for judging boxes, whom no agent's process can signal or use up the limits of."""
+SEALED = "tests"
 _COVERED = ("usr", "proc", "sys", "dev", "run")
 
 
@@ -51,31 +54,37 @@ class Bubblewrap:
         self._binary = binary
         self._warm = warm
         self._owner = (KUID, KUID) if _real_root() else None
-        self._settings: Settings | None = None
+        self._judge = (JUDGE, JUDGE) if _real_root() else None
+        self._settings: dict[tuple[int, int] | None, Settings] = {}
         self._pool: Pool | None = None
         self._shelf = Shelf()
         self._unsized = ""
 
-    def _prepare(self) -> tuple[Settings, Pool]:
-        if self._settings is None or self._pool is None:
-            files.sweep(self._owner)
+    def _prepare(self, owner: tuple[int, int] | None = None) -> tuple[Settings, Pool]:
+        owner = owner or self._owner
+        if self._pool is None:
+            files.sweep(self._owner, self._judge)
             if self._owner is not None and not os.path.exists("/usr/bin/setpriv"):
                 raise NotReady(
                     "root starts boxes as another user, with setpriv, and there is none",
                     where="/usr/bin/setpriv",
                     help="install util-linux",
                 )
-            base = rootfs.assemble(find_binary(self._binary), self._owner)
-            mounter = None
-            sized = os.geteuid() == 0
-            if not sized:
-                try:
-                    mounter, sized = holder(private=True), True
-                except NotReady as error:
-                    self._unsized = error.what
-            self._settings = Settings(base, self._owner, sized, mounter, ",".join(self._warm))
             self._pool = Pool(Hierarchy.of_this_process())
-        return self._settings, self._pool
+        if owner not in self._settings:
+            self._settings[owner] = self._settle(owner)
+        return self._settings[owner], self._pool
+
+    def _settle(self, owner: tuple[int, int] | None) -> Settings:
+        base = rootfs.assemble(find_binary(self._binary), owner)
+        mounter = None
+        sized = os.geteuid() == 0
+        if not sized:
+            try:
+                mounter, sized = holder(private=True), True
+            except NotReady as error:
+                self._unsized = error.what
+        return Settings(base, owner, sized, mounter, ",".join(self._warm))
 
     @property
     def digest(self) -> str:
@@ -96,7 +105,7 @@ class Bubblewrap:
             "cpu": kept.get("cpu", "not enforced"),
             "disk": f"{disk}: {self._unsized}" if self._unsized else disk,
             "system calls": "seccomp" if seccomp.program() else "not filtered on this processor",
-            "user": f"uid {KUID}" if self._owner else "the caller's own",
+            "user": f"uid {KUID}, judging {JUDGE}" if self._owner else "the caller's own",
         } | ({"no control groups": pool.trouble} if pool.trouble else {})
 
     def keeping(self, snapshot: str) -> AbstractContextManager[None]:
@@ -128,7 +137,8 @@ class Bubblewrap:
         if snapshot is not None and harvest is not None:
             raise SandboxError("a box starts from a snapshot or from a harvest, not from both")
         workdir = check(task)
-        settings, pool = self._prepare()
+        owner = self._judge if extra or harvest is not None else self._owner
+        settings, pool = self._prepare(owner)
         origin = self._shelf.find(snapshot) if snapshot is not None else None
         folder = settings.folder(task.sandbox)
         ground = Ground(folder, origin.layers if origin is not None else ())
@@ -137,7 +147,7 @@ class Bubblewrap:
         try:
             if origin is None:
                 furnish(folder, task, workdir, {}, harvest)
-            place_extra(folder, extra or {})
+            place_extra(folder, extra or {}, workdir)
             group = pool.take(task.sandbox)
             life = Life(settings, task.sandbox, workdir, ground, group, self._shelf)
             await life.start()
@@ -186,12 +196,18 @@ def furnish(
     place_extra(folder, extra)
 
 
-def place_extra(folder: Folder, extra: dict[str, bytes]) -> None:
-    """Raises TaskError for a path that is not absolute or out of reach."""
+def place_extra(
+    folder: Folder, extra: dict[str, bytes], sealed_beside: tuple[str, ...] = (SEALED,)
+) -> None:
+    """Write files at absolute paths; those under /tests for good, where the workdir
+    `sealed_beside` is given and lies elsewhere. Raises TaskError for a path out of reach."""
     for path, data in extra.items():
         parts = inside(path)
         _reachable(parts)
-        folder.place(parts, data)
+        if parts[0] == SEALED and len(parts) > 1 and sealed_beside[0] != SEALED:
+            folder.seal(parts, data)
+        else:
+            folder.place(parts, data)
 
 
 def _reachable(parts: tuple[str, ...]) -> None:
@@ -232,7 +248,7 @@ def _real_root() -> bool:
         return False
     for line in Path("/proc/self/uid_map").read_text().splitlines():
         first, _, size = map(int, line.split())
-        if first <= KUID < first + size:
+        if first <= KUID < JUDGE < first + size:
             return True
     return False
 

@@ -13,7 +13,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from itertools import count
+from itertools import count, islice
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -29,6 +29,8 @@ ENTRY_CAP = 20_000
 DEPTH_CAP = 64
 INODES = 4_096
 """What a sized folder takes of files and directories, and 256 more for each megabyte."""
+OUTSIDE_CAP = 200
+FOLDER_CAP = 2_000
 _NAME = re.compile(r"agentrl-(\d+)-\d+")
 _numbers = count()
 _NOSUID, _NODEV, _DETACH = 2, 4, 2
@@ -64,6 +66,7 @@ class Folder:
         self.owner = owner
         self.mounted = False
         self._holder = holder if sized else None
+        self.sealed: list[str] = []
         self.path.mkdir(mode=0o700)
         try:
             if sized:
@@ -102,12 +105,28 @@ class Folder:
             return "inodes"
         return "disk" if usage.f_bavail * usage.f_frsize < 64 << 10 else None
 
-    def place(self, parts: tuple[str, ...], data: bytes | None, mode: int | None = None) -> None:
+    def seal(self, parts: tuple[str, ...], data: bytes) -> None:
+        """Write a file which nobody in the box can change. The part of the path below its first
+        folder, which it must have, comes from here alone."""
+        if parts[0] not in self.sealed:
+            self.sealed.append(parts[0])
+        self.place(parts, data, layer="sealed")
+
+    def place(
+        self,
+        parts: tuple[str, ...],
+        data: bytes | None,
+        mode: int | None = None,
+        layer: str = "upper",
+    ) -> None:
         """Write a file, or a directory where `data` is None; what is in the way goes.
 
         Only before the box starts, when nothing in the folder is anyone else's.
         """
-        at = self.host / "upper"
+        at = self.host / layer
+        if not at.is_dir():
+            at.mkdir(mode=0o755)
+            self._own(at)
         for part in parts if data is None else parts[:-1]:
             at /= part
             if not at.is_dir():
@@ -168,9 +187,9 @@ def discard(path: Path, mounted: bool) -> None:
         shutil.rmtree(path, onerror=lambda function, name, info: open_up(function, name, info[1]))
 
 
-def sweep(owner: Owner) -> None:
+def sweep(*owners: Owner) -> None:
     """Remove folders of ours whose agentrl is no longer alive."""
-    mine = {os.getuid()} | ({owner[0]} if owner else set())
+    mine = {os.getuid()} | {owner[0] for owner in owners if owner}
     for home in (Path("/dev/shm"), Path(tempfile.gettempdir())):
         for path in home.glob("agentrl-*"):
             name = _NAME.fullmatch(path.name)
@@ -217,7 +236,8 @@ class _Reaper:
         finally:
             self._restore()
             _close(tops + home)
-        return Harvest(self.files, tuple(self.skipped))
+        outside = tuple(_others(self.uppers, "/".join(workdir)))
+        return Harvest(self.files, tuple(self.skipped), outside)
 
     def _walk(self, stack: list[int], parts: tuple[str, ...]) -> list[int]:
         """The directory below `stack`, as a stack of its own."""
@@ -257,7 +277,10 @@ class _Reaper:
             self.files[path] = (stat.S_IMODE(info.st_mode) & 0o777, None)
             return True
         elif not stat.S_ISREG(info.st_mode):
-            self.skip(path, "link" if stat.S_ISLNK(info.st_mode) else "device, pipe or socket")
+            kind = "device, pipe or socket"
+            if stat.S_ISLNK(info.st_mode):
+                kind = f"link to {_shown(os.readlink(name, dir_fd=at))}"
+            self.skip(path, kind)
         elif info.st_size > FILE_CAP or info.st_size > self.room:
             self.skip(path, "too large")
         else:
@@ -329,8 +352,31 @@ class _Reaper:
             os.close(place)
 
     def skip(self, path: str, reason: str) -> None:
-        shown = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        self.skipped.append(f"{shown} ({reason})")
+        self.skipped.append(f"{_shown(path)} ({reason})")
+
+
+def _others(uppers: Sequence[Path], workdir: str) -> Iterator[str]:
+    """Absolute box paths of what was written beside the workdir and /tmp, at most OUTSIDE_CAP."""
+    left = OUTSIDE_CAP
+    seen: set[str] = set()
+    for upper in uppers:
+        for at, folders, names in islice(os.walk(upper), FOLDER_CAP):
+            below = os.path.relpath(at, upper)
+            here = "" if below == "." else below + "/"
+            folders[:] = sorted(name for name in folders if here + name not in (workdir, "tmp"))
+            links = [name for name in folders if os.path.islink(os.path.join(at, name))]
+            for name in sorted([*names, *links]):
+                if left == 0:
+                    return
+                if here + name in seen:
+                    continue
+                seen.add(here + name)
+                left -= 1
+                yield f"/{_shown(here + name)}"
+
+
+def _shown(path: str) -> str:
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _close(stack: list[int]) -> None:

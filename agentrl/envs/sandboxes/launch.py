@@ -18,6 +18,9 @@ from agentrl.envs.sandboxes.wire import Wire, connect
 from agentrl.errors import SandboxError
 
 START_S = 30.0
+ALIVE_CAP = 40
+CLEAR_ROUNDS = 100
+SHELL = "bash --norc --noprofile"
 SUPERVISE = (
     "import sys; sys.path.insert(0, {place!r});"
     " from inside.supervisor import main; main(*sys.argv[1:])"
@@ -58,7 +61,20 @@ def bubblewrap(base: Base, folder: Folder | None, below: Sequence[Path] = ()) ->
         *("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"),
         *("--perms", "1777", "--size", str(8 << 20), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),
         *("--size", str(4 << 20), "--tmpfs", "/run", "--ro-bind", str(base.inside), "/run/agentrl"),
+        *_sealed(folder),
     ]
+
+
+def _sealed(folder: Folder | None) -> list[str]:
+    """Mount what was placed there under its top, itself a mount so that nobody can move it, with
+    every entry read-only: the code under test can add to the tests but not change them."""
+    words: list[str] = []
+    for top in folder.sealed if folder is not None else ():
+        place = folder.path / "sealed" / top
+        words += ["--bind", str(place), f"/{top}"]
+        for entry in sorted(os.listdir(folder.host / "sealed" / top)):
+            words += ["--ro-bind", str(place / entry), f"/{top}/{entry}"]
+    return words
 
 
 def supervisor(
@@ -140,6 +156,43 @@ class Process:
             with contextlib.suppress(ProcessLookupError):
                 self._init = os.pidfd_open(int(told[1]))
                 self.first = int(told[1])
+
+    def _below(self) -> dict[int, str]:
+        """Pid -> command line of what runs beside the first process, at most ALIVE_CAP."""
+        found: dict[int, str] = {}
+        waiting = [self.first] if self.first is not None else []
+        while waiting and len(found) <= ALIVE_CAP:
+            pid = waiting.pop()
+            place = Path(f"/proc/{pid}")
+            with contextlib.suppress(OSError):
+                for thread in (place / "task").iterdir():
+                    waiting += [int(pid) for pid in (thread / "children").read_text().split()]
+                words = (place / "cmdline").read_bytes().replace(b"\0", b" ").strip()
+                found[pid] = words.decode("utf-8", "replace")[:200]
+        if self.first is not None:
+            found.pop(self.first, None)
+        return {pid: words for pid, words in found.items() if words}
+
+    def still_running(self) -> tuple[str, ...]:
+        """Command lines of what runs in the box, its shell apart."""
+        found = [words for _, words in sorted(self._below().items())]
+        if SHELL in found:  # one just forked from it still goes by its name
+            found.remove(SHELL)
+        return tuple(found)
+
+    async def clear(self) -> tuple[str, ...]:
+        """Kill what runs in the box beside its first process; the command lines."""
+        killed: dict[int, str] = {}
+        for _ in range(CLEAR_ROUNDS):
+            left = self._below()
+            if not left:
+                break
+            killed |= left
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            await asyncio.sleep(0.005)
+        return tuple(killed.values())
 
     def complaints(self) -> str:
         return _drain(self._complaints).decode("utf-8", "replace").strip()

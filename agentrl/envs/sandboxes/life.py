@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 
+import msgspec
 from msgspec import Struct
 
 from agentrl.envs.sandbox import ExecResult, Harvest
@@ -87,6 +88,7 @@ class Life:
         self.shelf = shelf
         self.snapshots: list[str] = []
         self._was_full: str | None = None
+        self._alive: tuple[str, ...] | None = None
 
     async def start(self) -> None:
         """Raises SandboxError, leaving no process behind."""
@@ -115,7 +117,7 @@ class Life:
             if filter_fd is not None:
                 os.close(filter_fd)
         self.process, self.wire = started
-        self.sandbox = Box(self.wire, self.news, self.harvest)
+        self.sandbox = Box(self.wire, self.news, self.harvest, clear=self.process.clear)
         self.sandbox.snapshot = self.snapshot
         if deep:
             try:
@@ -219,9 +221,12 @@ class Life:
         mounter.swap(self.process.first, self.settings.owner, lower, fresh.path)
 
     async def harvest(self) -> Harvest:
+        if self._alive is None:
+            self._alive = self.process.still_running()
         await self.process.end()
         below = [layer.folder for layer in self.ground.below]
-        return self.ground.folder.harvest(self.workdir, below)
+        found = self.ground.folder.harvest(self.workdir, below)
+        return msgspec.structs.replace(found, alive=self._alive)
 
     async def end(self) -> None:
         self.wire.close()

@@ -118,8 +118,8 @@ class Box:
     """A sandbox with a shell, whose insides are run by the supervisor at the other end of a wire.
 
     `news()` says which limits were hit since it was last asked: (killed for memory, the limit).
-    `finish()` ends every process and reads what is left. `snapshot` is there where the backend
-    gives one.
+    `finish()` ends every process and reads what is left; with `clear` the box is `Clearing` too.
+    `snapshot` is there where the backend gives one.
     """
 
     snapshot: Callable[[], Awaitable[str]]
@@ -130,11 +130,14 @@ class Box:
         news: Callable[[ExecResult], tuple[bool, Limit]],
         finish: Callable[[], Awaitable[Harvest]],
         locate: Callable[[str], str] = str,
+        clear: Callable[[], Awaitable[tuple[str, ...]]] | None = None,
     ) -> None:
         self._wire = wire
         self._news = news
         self._finish = finish
         self._locate = locate
+        if clear is not None:
+            self.clear = clear
         self.turn = asyncio.Lock()
         """Whose turn it is to use the shell."""
         self.has_shell = False
