@@ -134,9 +134,10 @@ def discard(path: Path, mounted: bool) -> None:
         shutil.rmtree(path, onerror=lambda function, name, info: open_up(function, name, info[1]))
 
 
-def sweep(owner: Owner) -> None:
-    """Remove folders of ours whose agentrl is no longer alive."""
+def sweep(owner: Owner) -> list[str]:
+    """Remove folders of ours whose agentrl is no longer alive; their paths."""
     mine = {os.getuid()} | ({owner[0]} if owner else set())
+    removed = []
     for home in (Path("/dev/shm"), Path(tempfile.gettempdir())):
         for path in home.glob("agentrl-*"):
             name = _NAME.fullmatch(path.name)
@@ -144,6 +145,8 @@ def sweep(owner: Owner) -> None:
                 if name is None or alive(int(name[1])) or path.lstat().st_uid not in mine:
                     continue
                 discard(path, os.path.ismount(path))
+                removed.append(str(path))
+    return removed
 
 
 class _Reaper:

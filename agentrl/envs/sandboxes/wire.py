@@ -25,6 +25,37 @@ Limit = Literal["memory", "pids", "disk"] | None
 Answer = tuple[list[bytes], bytes]
 
 
+class Attached(asyncio.Protocol):
+    """A wire through a container's attach stream, which packs stdout and stderr into one.
+
+    `complaints` is the beginning of what came on stderr.
+    """
+
+    def __init__(self) -> None:
+        self.wire = Wire()
+        self.complaints = b""
+        self._buffer = bytearray()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.wire.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while len(self._buffer) >= 8:
+            size = 8 + int.from_bytes(self._buffer[4:8], "big")
+            if len(self._buffer) < size:
+                return
+            part = bytes(self._buffer[8:size])
+            if self._buffer[0] == 1:
+                self.wire.data_received(part)
+            else:
+                self.complaints = (self.complaints + part)[:8_192]
+            del self._buffer[:size]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.wire.connection_lost(exc)
+
+
 class Wire(asyncio.Protocol):
     """Numbered questions and their answers. None for an answer means the box is gone."""
 
@@ -113,7 +144,8 @@ class Box:
     """A sandbox with a shell, whose insides are run by the supervisor at the other end of a wire.
 
     `news()` says which limits were hit since it was last asked: (killed for memory, the limit).
-    `finish()` ends every process and reads what is left.
+    `finish()` ends every process and reads what is left. `digest` names what the box started
+    from, where it is not its opener's to say.
     """
 
     def __init__(
@@ -122,7 +154,9 @@ class Box:
         news: Callable[[ExecResult], tuple[bool, Limit]],
         finish: Callable[[], Awaitable[Harvest]],
         locate: Callable[[str], str] = str,
+        digest: str = "",
     ) -> None:
+        self.digest = digest
         self._wire = wire
         self._news = news
         self._finish = finish
