@@ -48,6 +48,7 @@ class Verb(NamedTuple):
     options: Callable[[argparse.ArgumentParser], None]
     examples: tuple[str, str]
     builds: bool = False  # takes @files and any --section.key
+    runs_command: bool = False  # takes whatever follows `--`
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -97,6 +98,8 @@ def _parse(name: str, words: list[str]) -> argparse.Namespace | None:
     """The verb's arguments; None where help was asked for and has been printed."""
     verb = VERBS[name]
     parser = _parser(name, verb)
+    after = words.index("--") if "--" in words else len(words)  # what follows is another's
+    words, foreign = words[:after], words[after:]
     if "--help-all" in words and verb.builds:
         parser.print_help()
         print("\nevery key:\n" + _every_key())
@@ -108,10 +111,12 @@ def _parse(name: str, words: list[str]) -> argparse.Namespace | None:
     flags: list[tuple[str, str | bool]] = []
     if verb.builds:
         words, files, flags = split_flags(words)
+    if not verb.runs_command:
+        words += foreign
     args, unknown = parser.parse_known_args(words)
     if unknown:
         raise _unknown_flag(name, parser, unknown[0])
-    args.files, args.flags = files, flags
+    args.files, args.flags, args.command = files, flags, foreign[1:]
     args.runs_given = args.runs or os.environ.get("AGENTRL_RUNS")
     args.runs = Path(args.runs_given or "runs")
     return args
@@ -317,6 +322,16 @@ def _tasks_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sandbox", default="bubblewrap", metavar="NAME")
 
 
+def _sandbox_options(parser: argparse.ArgumentParser) -> None:
+    actions = ("exec", "shell", "gc", "conformance")
+    parser.add_argument("action", choices=actions, help="exec: the command follows after `--`")
+    parser.add_argument("--backend", default="bubblewrap", metavar="NAME", help="sandbox plug-in")
+    parser.add_argument("--task", metavar="ID", help="exec, shell: a task's files, limits and image")
+    parser.add_argument("--image", metavar="NAME", help="exec, shell: start from this image")
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="for a command")
+    parser.add_argument("--only", metavar="WORDS", help="conformance: checks whose name has these")
+
+
 def _doctor_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", default="tiny", metavar="PATH", help="checkpoint folder to check"
@@ -361,6 +376,16 @@ VERBS = {
         "agentrl.run.tasks",
         _tasks_options,
         ("agentrl tasks list --env terminal", "agentrl tasks validate ./tasks/terminal/*"),
+    ),
+    "sandbox": Verb(
+        "try a sandbox backend by hand, tidy up after it, test its promises",
+        "agentrl.run.sandbox_command",
+        _sandbox_options,
+        (
+            "agentrl sandbox exec --backend docker -- python3 --version",
+            "agentrl sandbox conformance --backend docker --json",
+        ),
+        runs_command=True,
     ),
     "doctor": Verb(
         "check that this machine can train",

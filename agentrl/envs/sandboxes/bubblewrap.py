@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agentrl.envs.sandbox import ExecResult, Harvest
-from agentrl.envs.sandboxes import files, launch, rootfs, seccomp
+from agentrl.envs.sandboxes import cgroup, files, launch, rootfs, seccomp
 from agentrl.envs.sandboxes.cgroup import Group, Hierarchy, Pool
 from agentrl.envs.sandboxes.files import Folder, inside
 from agentrl.envs.sandboxes.rootfs import Base
@@ -78,6 +78,11 @@ class Bubblewrap:
             "system calls": "seccomp" if seccomp.program() else "not filtered on this processor",
             "user": f"uid {KUID}" if self._owner else "the caller's own",
         } | ({"no control groups": pool.trouble} if pool.trouble else {})
+
+    def gc(self) -> list[str]:
+        """Remove folders and control groups whose harness is dead; their names."""
+        places = Hierarchy.of_this_process().places
+        return files.sweep(self._owner) + cgroup.sweep(places)
 
     @classmethod
     def probe(cls, binary: str | None = None) -> list[str]:

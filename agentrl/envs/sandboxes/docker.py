@@ -8,6 +8,7 @@ import asyncio
 import atexit
 import contextlib
 import os
+import socket
 import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +34,8 @@ SOCKET = "unix:///var/run/docker.sock"
 _COVERED = ("bin", "dev", "etc", "lib", "lib64", "proc", "run", "sbin", "sys", "tmp", "usr")
 _INSIDE = Path(__file__).parent / "inside"
 _FILE_SIZE_SIGNAL = 128 + 25
+CALL_S = 120
+"""Seconds a call to the daemon may take; one that is busy takes its time."""
 _CALLS = 8  # to the daemon, at once; more only make it slower
 
 
@@ -81,11 +84,14 @@ class Docker:
         with self._lock:
             if self._made is None:
                 api = connect(self._host)
-                info = api.info()
-                _usable(info, self._runtime)
-                files.sweep(None)
-                containers.collect(api)
-                base = rootfs.assemble(None, None)
+                try:
+                    _usable(api.info(), self._runtime)
+                    files.sweep(None)
+                    containers.collect(api)
+                    base = rootfs.assemble(None, None)
+                except BaseException:
+                    api.close()
+                    raise
                 self._made = (api, Images(api, self._build_network), base)
                 atexit.register(self.close)
             return self._made
@@ -97,18 +103,23 @@ class Docker:
 
     @property
     def enforcement(self) -> dict[str, str]:
-        """How each limit of a task's `sandbox` is kept on this machine. Raises NotReady."""
+        """How each limit of a task's `sandbox` is kept on this machine, found by starting a box.
+
+        Raises NotReady, TaskError and SandboxError.
+        """
         info = self._prepare()[0].info()
-        folder = Folder(None, 1, os.geteuid() == 0)
-        folder.remove()
+        container = self._start(self._plan(self._image_of(SandboxSpec()), SandboxSpec()))
+        container.end()
         group = f"docker, cgroup v{info.get('CgroupVersion', 1)}"
+        if container.group is None:
+            group = "not enforced by this runtime, as far as can be seen"
         seccomp = any("seccomp" in option for option in info.get("SecurityOptions") or ())
         return {
             "memory": group if info.get("MemoryLimit") else "not enforced by this daemon",
             "pids": group if info.get("PidsLimit") else "not enforced by this daemon",
             "cpu": group if info.get("CpuCfsQuota") else "not enforced by this daemon",
             "disk": "read-only root, one tmpfs a box"
-            if folder.mounted
+            if container.folder.mounted
             else "read-only root; each file by rlimit; the sum is memory",
             "system calls": "docker's seccomp profile" if seccomp else "not filtered",
             "user": f"uid {os.getuid()} without capabilities",
@@ -122,14 +133,19 @@ class Docker:
 
     def gc(self) -> list[str]:
         """Remove containers and folders whose harness is dead; their names. Raises NotReady."""
-        return containers.collect(connect(self._host)) + files.sweep(None)
+        with contextlib.closing(connect(self._host)) as api:
+            return containers.collect(api) + files.sweep(None)
 
     def close(self) -> None:
-        """End the boxes that wait for a task."""
+        """End the boxes that wait for a task, and the talk with the daemon until it is needed."""
+        atexit.unregister(self.close)
         with self._lock:
             waiting, self._waiting = self._waiting, {}
+            made, self._made = self._made, None
         for container in [one for several in waiting.values() for one in several]:
             container.end()
+        if made is not None:
+            made[0].close()
 
     # boxes
 
@@ -304,18 +320,36 @@ def connect(host: str | None) -> Any:
             where="sandbox docker",
             help="pip install 'agentrl[docker]'",
         ) from error
-    settings = kwargs_from_env()
-    if host is not None:
-        settings = {"base_url": host}
+    settings = {"base_url": SOCKET} | ({"base_url": host} if host else kwargs_from_env())
     try:
-        return APIClient(version="auto", timeout=120, **settings)
-    except (DockerException, ValueError) as error:
+        _reach(settings["base_url"])
+        return APIClient(version="auto", timeout=CALL_S, **settings)
+    except (DockerException, OSError, ValueError) as error:
         raise NotReady(
-            f"no Docker daemon answers: {error}",
-            where=settings.get("base_url", SOCKET),
+            f"no Docker daemon answers: {_root(error)}",
+            where=settings["base_url"],
             help="start it (`systemctl start docker`, or dockerd as root), join the group docker,"
             " or set DOCKER_HOST; `--sandbox bubblewrap` needs no daemon",
         ) from error
+
+
+def _reach(address: str) -> None:
+    """Knock before the SDK does, which leaves a socket open where nobody answers."""
+    kind, _, path = address.partition("://")
+    if kind == "unix":
+        with socket.socket(socket.AF_UNIX) as knock:
+            knock.settimeout(10)
+            knock.connect(path)
+
+
+def _root(error: BaseException) -> str:
+    """What the system said, rather than all that was wrapped around it."""
+    at: BaseException | None = error
+    while at is not None:
+        if isinstance(at, OSError) and at.strerror:
+            return at.strerror
+        at = at.__cause__ or at.__context__
+    return str(error)
 
 
 def _usable(info: dict[str, Any], runtime: str | None) -> None:

@@ -50,6 +50,10 @@ class Unsafe:
             "user": "the caller's own",
         }
 
+    def gc(self) -> list[str]:
+        """Remove folders whose harness is dead; their paths."""
+        return files.sweep(None)
+
     @classmethod
     def probe(cls) -> list[str]:
         return [] if sys.platform == "linux" else ["the supervisor needs Linux's /proc"]
