@@ -6,18 +6,16 @@ and a mistyped flag cost nothing.
 
 import argparse
 import importlib
-import json
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple, NoReturn
 
-from agentrl.errors import AgentRLError, ConfigError, NotReady, TaskError
+from agentrl.errors import AgentRLError, ConfigError, report, unexpected
 
 EXIT_CODES = (
     "exit codes: 0 done, yes · 1 done, no · 2 asked wrongly, nothing started · "
@@ -57,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(words)
     except AgentRLError as error:
-        return _report(error, words)
+        return report(error, words)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -66,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:  # a fault of ours: one line, and how to get the rest
-        return _report(_unexpected(error), words)
+        return report(unexpected(error), words)
 
 
 def _dispatch(words: list[str]) -> int:
@@ -239,38 +237,6 @@ def _unknown_flag(name: str, parser: Parser, word: str) -> ConfigError:
     )
 
 
-def exit_code(error: AgentRLError) -> int:
-    """2 where a person asked for what cannot be, 3 where the machine lacks something, else 4."""
-    if isinstance(error, ConfigError | TaskError):
-        return 2
-    return 3 if isinstance(error, NotReady) else 4
-
-
-def _report(error: AgentRLError, words: Sequence[str]) -> int:
-    code = exit_code(error)
-    parts: tuple[AgentRLError, ...] = getattr(error, "errors", (error,))
-    if "--debug" in words:
-        traceback.print_exception(error)
-    print("\n\n".join(f"error: {part}" for part in parts), file=sys.stderr)
-    if "--json" in words:
-        fields = [{"what": e.what, "where": e.where, "help": e.help} for e in parts]
-        told = {"kind": type(error).__name__, **fields[0], "exit_code": code, "errors": fields}
-        print(json.dumps({"error": told}))
-    return code
-
-
-def _unexpected(error: Exception) -> AgentRLError:
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    ours = AgentRLError(
-        f"this should not happen: {type(error).__name__}: {error}",
-        where=where,
-        help="`--debug` shows the whole traceback",
-    )
-    ours.__cause__ = error
-    return ours
-
-
 def _terminated(number: int, frame: FrameType | None) -> NoReturn:
     raise SystemExit(128 + number)
 
@@ -326,7 +292,9 @@ def _sandbox_options(parser: argparse.ArgumentParser) -> None:
     actions = ("exec", "shell", "gc", "conformance")
     parser.add_argument("action", choices=actions, help="exec: the command follows after `--`")
     parser.add_argument("--backend", default="bubblewrap", metavar="NAME", help="sandbox plug-in")
-    parser.add_argument("--task", metavar="ID", help="exec, shell: a task's files, limits and image")
+    parser.add_argument(
+        "--task", metavar="ID", help="exec, shell: a task's files, limits and image"
+    )
     parser.add_argument("--image", metavar="NAME", help="exec, shell: start from this image")
     parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="for a command")
     parser.add_argument("--only", metavar="WORDS", help="conformance: checks whose name has these")

@@ -116,7 +116,7 @@ def load_task(folder: Path | str, warnings: list[str] | None = None) -> Task:
         raise TaskError(
             "tasks of several containers are not supported",
             where=f"{folder}/environment/{COMPOSE}",
-            help="make it one Dockerfile, or name an image in task.toml, [environment] docker_image",
+            help="make it one Dockerfile, or name an image: [environment] docker_image",
         )
     tests = _files(folder, folder / "tests")
     if "test.sh" not in tests:

@@ -66,7 +66,7 @@ def shell(args: argparse.Namespace) -> int:
 
 
 async def _shell(args: argparse.Namespace) -> list[ExecResult]:
-    results = []
+    results: list[ExecResult] = []
     async with opened(args) as box:
         if not hasattr(box, "shell"):
             raise SandboxError(f"boxes of backend {args.backend!r} have no shell")

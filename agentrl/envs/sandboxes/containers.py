@@ -247,5 +247,3 @@ def _unstarted(error: Exception, plan: Plan) -> SandboxError | TaskError:
 
 def _parts(path: str) -> tuple[str, ...]:
     return tuple(part for part in path.split("/") if part)
-
-

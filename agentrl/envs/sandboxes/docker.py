@@ -8,7 +8,6 @@ import asyncio
 import atexit
 import contextlib
 import os
-import socket
 import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,22 +19,20 @@ from agentrl.envs.sandbox import ExecResult, Harvest
 from agentrl.envs.sandboxes import containers, files, launch, rootfs
 from agentrl.envs.sandboxes.bubblewrap import furnish
 from agentrl.envs.sandboxes.containers import Container, Plan
+from agentrl.envs.sandboxes.daemon import check_usable, connect
 from agentrl.envs.sandboxes.files import Folder, inside
 from agentrl.envs.sandboxes.images import Entry, Image, Images
 from agentrl.envs.sandboxes.rootfs import Base
 from agentrl.envs.sandboxes.wire import Attached, Box, Limit, Wire
-from agentrl.errors import AgentRLError, NotReady, SandboxError, TaskError
+from agentrl.errors import AgentRLError, SandboxError, TaskError
 from agentrl.task import SandboxSpec, Task
 
 T = TypeVar("T")
 HOME = "/home/box"
 WRITABLE = ("/tests", "/logs/agent", "/logs/verifier", HOME, "/var/tmp")
-SOCKET = "unix:///var/run/docker.sock"
 _COVERED = ("bin", "dev", "etc", "lib", "lib64", "proc", "run", "sbin", "sys", "tmp", "usr")
 _INSIDE = Path(__file__).parent / "inside"
 _FILE_SIZE_SIGNAL = 128 + 25
-CALL_S = 120
-"""Seconds a call to the daemon may take; one that is busy takes its time."""
 _CALLS = 8  # to the daemon, at once; more only make it slower
 
 
@@ -85,7 +82,7 @@ class Docker:
             if self._made is None:
                 api = connect(self._host)
                 try:
-                    _usable(api.info(), self._runtime)
+                    check_usable(api.info(), self._runtime)
                     files.sweep(None)
                     containers.collect(api)
                     base = rootfs.assemble(None, None)
@@ -274,9 +271,7 @@ class Docker:
             raise
         return taken[0]
 
-    def _box(
-        self, container: Container, wire: Wire, workdir: tuple[str, ...], image: Image
-    ) -> Box:
+    def _box(self, container: Container, wire: Wire, workdir: tuple[str, ...], image: Image) -> Box:
         def news(result: ExecResult) -> tuple[bool, Limit]:
             return _news(container, result)
 
@@ -306,68 +301,6 @@ async def connected(container: Container, image: str) -> Wire:
         reason = said or f"no sign of life within {launch.START_S:.0f} s"
         raise SandboxError(f"the box did not start: {reason}", where=image)
     return attached.wire
-
-
-def connect(host: str | None) -> Any:
-    """A client of the daemon. Raises NotReady."""
-    try:
-        from docker import APIClient
-        from docker.errors import DockerException
-        from docker.utils import kwargs_from_env
-    except ImportError as error:
-        raise NotReady(
-            f"the Docker SDK is not installed: {error}",
-            where="sandbox docker",
-            help="pip install 'agentrl[docker]'",
-        ) from error
-    settings = {"base_url": SOCKET} | ({"base_url": host} if host else kwargs_from_env())
-    try:
-        _reach(settings["base_url"])
-        return APIClient(version="auto", timeout=CALL_S, **settings)
-    except (DockerException, OSError, ValueError) as error:
-        raise NotReady(
-            f"no Docker daemon answers: {_root(error)}",
-            where=settings["base_url"],
-            help="start it (`systemctl start docker`, or dockerd as root), join the group docker,"
-            " or set DOCKER_HOST; `--sandbox bubblewrap` needs no daemon",
-        ) from error
-
-
-def _reach(address: str) -> None:
-    """Knock before the SDK does, which leaves a socket open where nobody answers."""
-    kind, _, path = address.partition("://")
-    if kind == "unix":
-        with socket.socket(socket.AF_UNIX) as knock:
-            knock.settimeout(10)
-            knock.connect(path)
-
-
-def _root(error: BaseException) -> str:
-    """What the system said, rather than all that was wrapped around it."""
-    at: BaseException | None = error
-    while at is not None:
-        if isinstance(at, OSError) and at.strerror:
-            return at.strerror
-        at = at.__cause__ or at.__context__
-    return str(error)
-
-
-def _usable(info: dict[str, Any], runtime: str | None) -> None:
-    """Raises NotReady where the daemon's users are not ours, or it has no such runtime."""
-    if runtime is not None and runtime not in info.get("Runtimes", {}):
-        raise NotReady(
-            f"the Docker daemon has no runtime {runtime!r}",
-            where="sandbox.runtime",
-            help=f"it has {', '.join(sorted(info.get('Runtimes', {})))}; others are registered"
-            " with `dockerd --add-runtime`",
-        )
-    for option in info.get("SecurityOptions") or ():
-        if option.startswith(("name=userns", "name=rootless")):
-            raise NotReady(
-                "the Docker daemon maps users to others, who cannot enter a box's folder",
-                where=option,
-                help="use a daemon without userns-remap, run as root; or `--sandbox bubblewrap`",
-            )
 
 
 def check(task: Task, extra: dict[str, bytes], harvest: Harvest | None) -> tuple[str, ...]:

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from agentrl.envs.sandbox import Harvest
-from agentrl.envs.sandboxes.docker import Docker, connect
+from agentrl.envs.sandboxes.daemon import connect
+from agentrl.envs.sandboxes.docker import Docker
 from agentrl.envs.suite import load_task
 from agentrl.errors import NotReady, SandboxError, TaskError
 from agentrl.task import SandboxSpec, Task
@@ -86,7 +87,9 @@ def test_a_dockerfile_is_built_once_and_its_workdir_is_copied_to_each_box(tmp_pa
     opener = Docker(build_network="none")
 
     async def act(box: Any) -> Harvest:
-        shown = await box.exec(["sh", "-c", "pwd; ./run.sh; cat link; stat -c '%a %F' run.sh empty"])
+        shown = await box.exec(
+            ["sh", "-c", "pwd; ./run.sh; cat link; stat -c '%a %F' run.sh empty"]
+        )
         said = "/srv/app\nran green\nread me\n700 regular file\n755 directory\n"
         assert (shown.out.text, shown.err.text) == (said, "")
         await box.exec(["sh", "-c", "echo mine >new; rm readme.txt"])
@@ -108,12 +111,12 @@ def test_a_dockerfile_is_built_once_and_its_workdir_is_copied_to_each_box(tmp_pa
 @docker
 def test_a_dockerfile_that_does_not_build_is_one_message(tmp_path: Path) -> None:
     made = load_task(folder(tmp_path, DOCKERFILE + "RUN echo before; echo oh no >&2; exit 7\n"))
-    with pytest.raises(TaskError, match="does not build: .*returned a non-zero code: 7") as told:
+    with pytest.raises(TaskError, match=r"does not build: .*returned a non-zero code: 7") as told:
         play(Docker(build_network="none"), box_is_open, made)
     assert told.value.where == f"{tmp_path}/environment/Dockerfile"
     assert "oh no" in told.value.help
     (tmp_path / "environment/Dockerfile").write_text("FORM debian\n")
-    with pytest.raises(TaskError, match="does not build: .*FORM"):
+    with pytest.raises(TaskError, match=r"does not build: .*FORM"):
         play(Docker(), box_is_open, load_task(tmp_path))
 
 
@@ -140,7 +143,9 @@ def test_an_image_that_is_not_there_or_has_no_python_is_said_plainly(api: Any) -
 def test_the_root_is_read_only_unless_the_task_needs_it() -> None:
     async def act(box: Any) -> tuple[bool, bool]:
         root = await box.exec(["sh", "-c", "echo x >/etc/new"])
-        disk = await box.exec(["sh", "-c", "for d in . /tmp /var/tmp ~ /tests; do echo x >$d/y; done"])
+        disk = await box.exec(
+            ["sh", "-c", "for d in . /tmp /var/tmp ~ /tests; do echo x >$d/y; done"]
+        )
         return root.code == 0, disk.code == 0
 
     opener = Docker(image=BASE)
@@ -152,7 +157,7 @@ def test_the_root_is_read_only_unless_the_task_needs_it() -> None:
 def test_only_folders_of_the_boxes_own_disk_take_extra_files() -> None:
     with pytest.raises(TaskError, match="cannot be placed"):
         play(Docker(), box_is_open, task(), extra={"/opt/x": b""})
-    with pytest.raises(TaskError, match="comes from|lies under /tmp"):
+    with pytest.raises(TaskError, match="lies under /tmp"):
         play(Docker(), box_is_open, task(workdir="/tmp/x"))
 
     async def act(box: Any) -> bytes:
