@@ -116,18 +116,35 @@ class Container:
         }
 
     def _hold(self, pid: int, number: str) -> None:
-        """Get a handle that means this very process, whatever its number is used for later."""
+        """Get a handle on its first process, where that can be seen from here and is proven ours.
+
+        The daemon may count processes otherwise than we do; the group's name tells them apart.
+        """
         try:
-            self._watch = os.pidfd_open(pid)
-            group = Group.of(pid)
+            watch = os.pidfd_open(pid)
         except OSError:
-            return  # it has ended already, or a daemon in a virtual machine does not run it here
-        if group.paths and all(number in path.name for path in group.directories):
-            self.group = group
+            return
+        try:
+            group = Group.of(pid)
+            if group.paths and all(number in path.name for path in group.directories):
+                self._watch, self.group = watch, group
+        except OSError:
+            return  # it has ended already
+        finally:
+            if self._watch is None:
+                os.close(watch)
 
     @property
     def alive(self) -> bool:
-        return self._watch is not None and not select.select([self._watch], [], [], 0)[0]
+        """Whether its stream is open. Only while nobody reads from that yet."""
+        if self.stream is None:
+            return False
+        try:
+            return self.stream.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
 
     def kill(self) -> None:
         """End every process in it. The kernel ends a namespace before it reports its init dead."""
@@ -229,7 +246,7 @@ def _attached(api: Any, name: str) -> socket.socket:
 
 def _unstarted(error: Exception, plan: Plan) -> SandboxError | TaskError:
     text = getattr(error, "explanation", None) or str(error)
-    if "executable file not found" in text or "no such file or directory" in text:
+    if "exec:" in text and ("not found" in text or "no such file" in text):
         return TaskError(
             f"the image has no {plan.argv[0]}, which boxes need",
             where=plan.image,

@@ -78,14 +78,14 @@ class Folder:
         return usage.f_bavail * usage.f_frsize < 64 << 10 or usage.f_ffree < 16
 
     def place(self, parts: tuple[str, ...], data: bytes | None, mode: int | None = None) -> None:
-        """Write a file, or a directory where `data` is None; what is in the way goes.
+        """Write a file, or a directory where `data` is None; what is in the way goes, links too.
 
-        Only before the box starts, when nothing in the folder is anyone else's.
+        Only while nobody else changes the folder: an image's links may lie there, no agent's.
         """
         at = self.path / "upper"
         for part in parts if data is None else parts[:-1]:
             at /= part
-            if not at.is_dir():
+            if at.is_symlink() or not at.is_dir():
                 at.unlink(missing_ok=True)
                 at.mkdir(mode=0o755)
                 self._own(at)
@@ -95,7 +95,9 @@ class Folder:
                 at.chmod(mode & 0o777)
             return
         at /= parts[-1]
-        if at.is_dir():
+        if at.is_symlink():
+            at.unlink()
+        elif at.is_dir():
             shutil.rmtree(at)
         at.write_bytes(data)
         at.chmod((0o755 if data.startswith(b"#!") else 0o644) if mode is None else mode & 0o777)
