@@ -1,6 +1,7 @@
 """Boxes of a Docker daemon: images, the end of a harness, and what is said when something lacks."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from agentrl.cli import main
 from agentrl.envs.sandbox import Harvest
 from agentrl.envs.sandboxes.daemon import connect
 from agentrl.envs.sandboxes.docker import Docker
@@ -106,6 +108,24 @@ def test_a_dockerfile_is_built_once_and_its_workdir_is_copied_to_each_box(tmp_pa
     assert play(opener, judge, made, harvest=left) == "Dockerfile\nempty\nnew\nrun.sh\n"
     again = Docker(build_network="no-such-network")  # would fail if it had to build
     play(again, act, made)
+
+
+@docker
+def test_a_dockerfile_task_is_played_and_judged_like_any(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check = "grep -q mine answer && echo 1 >/logs/verifier/reward.txt || "
+    made = folder(
+        tmp_path,
+        f"FROM {BASE}\nWORKDIR /srv/app\nCOPY . .\n",
+        **{
+            "solution/solve.sh": "cat readme.txt && echo mine >answer\n",
+            "tests/test.sh": f"{check}echo 0 >/logs/verifier/reward.txt\n",
+        },
+    )
+    assert main(["tasks", "validate", str(made), "--sandbox", "docker", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["tasks"]
+    assert row["faults"] == []
 
 
 @docker
