@@ -6,18 +6,16 @@ and a mistyped flag cost nothing.
 
 import argparse
 import importlib
-import json
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple, NoReturn
 
-from agentrl.errors import AgentRLError, ConfigError, NotReady, TaskError
+from agentrl.errors import AgentRLError, ConfigError, report, unexpected
 
 EXIT_CODES = (
     "exit codes: 0 done, yes · 1 done, no · 2 asked wrongly, nothing started · "
@@ -48,6 +46,7 @@ class Verb(NamedTuple):
     options: Callable[[argparse.ArgumentParser], None]
     examples: tuple[str, str]
     builds: bool = False  # takes @files and any --section.key
+    runs_command: bool = False  # takes whatever follows `--`
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(words)
     except AgentRLError as error:
-        return _report(error, words)
+        return report(error, words)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -65,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:  # a fault of ours: one line, and how to get the rest
-        return _report(_unexpected(error), words)
+        return report(unexpected(error), words)
 
 
 def _dispatch(words: list[str]) -> int:
@@ -97,6 +96,8 @@ def _parse(name: str, words: list[str]) -> argparse.Namespace | None:
     """The verb's arguments; None where help was asked for and has been printed."""
     verb = VERBS[name]
     parser = _parser(name, verb)
+    after = words.index("--") if "--" in words else len(words)  # what follows is another's
+    words, foreign = words[:after], words[after:]
     if "--help-all" in words and verb.builds:
         parser.print_help()
         print("\nevery key:\n" + _every_key())
@@ -108,10 +109,12 @@ def _parse(name: str, words: list[str]) -> argparse.Namespace | None:
     flags: list[tuple[str, str | bool]] = []
     if verb.builds:
         words, files, flags = split_flags(words)
+    if not verb.runs_command:
+        words += foreign
     args, unknown = parser.parse_known_args(words)
     if unknown:
         raise _unknown_flag(name, parser, unknown[0])
-    args.files, args.flags = files, flags
+    args.files, args.flags, args.command = files, flags, foreign[1:]
     args.runs_given = args.runs or os.environ.get("AGENTRL_RUNS")
     args.runs = Path(args.runs_given or "runs")
     return args
@@ -234,38 +237,6 @@ def _unknown_flag(name: str, parser: Parser, word: str) -> ConfigError:
     )
 
 
-def exit_code(error: AgentRLError) -> int:
-    """2 where a person asked for what cannot be, 3 where the machine lacks something, else 4."""
-    if isinstance(error, ConfigError | TaskError):
-        return 2
-    return 3 if isinstance(error, NotReady) else 4
-
-
-def _report(error: AgentRLError, words: Sequence[str]) -> int:
-    code = exit_code(error)
-    parts: tuple[AgentRLError, ...] = getattr(error, "errors", (error,))
-    if "--debug" in words:
-        traceback.print_exception(error)
-    print("\n\n".join(f"error: {part}" for part in parts), file=sys.stderr)
-    if "--json" in words:
-        fields = [{"what": e.what, "where": e.where, "help": e.help} for e in parts]
-        told = {"kind": type(error).__name__, **fields[0], "exit_code": code, "errors": fields}
-        print(json.dumps({"error": told}))
-    return code
-
-
-def _unexpected(error: Exception) -> AgentRLError:
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    ours = AgentRLError(
-        f"this should not happen: {type(error).__name__}: {error}",
-        where=where,
-        help="`--debug` shows the whole traceback",
-    )
-    ours.__cause__ = error
-    return ours
-
-
 def _terminated(number: int, frame: FrameType | None) -> NoReturn:
     raise SystemExit(128 + number)
 
@@ -316,6 +287,18 @@ def _tasks_options(parser: argparse.ArgumentParser) -> None:
         "--repeat", type=int, default=2, metavar="N", help="validate: tries, all but one jittered"
     )
     parser.add_argument("--sandbox", default="bubblewrap", metavar="NAME")
+
+
+def _sandbox_options(parser: argparse.ArgumentParser) -> None:
+    actions = ("exec", "shell", "gc", "conformance")
+    parser.add_argument("action", choices=actions, help="exec: the command follows after `--`")
+    parser.add_argument("--backend", default="bubblewrap", metavar="NAME", help="sandbox plug-in")
+    parser.add_argument(
+        "--task", metavar="ID", help="exec, shell: a task's files, limits and image"
+    )
+    parser.add_argument("--image", metavar="NAME", help="exec, shell: start from this image")
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="for a command")
+    parser.add_argument("--only", metavar="WORDS", help="conformance: checks whose name has these")
 
 
 def _doctor_options(parser: argparse.ArgumentParser) -> None:
@@ -373,6 +356,16 @@ VERBS = {
         "agentrl.run.tasks",
         _tasks_options,
         ("agentrl tasks list --env terminal", "agentrl tasks validate ./tasks/terminal/*"),
+    ),
+    "sandbox": Verb(
+        "try a sandbox backend by hand, tidy up after it, test its promises",
+        "agentrl.run.sandbox_command",
+        _sandbox_options,
+        (
+            "agentrl sandbox exec --backend docker -- python3 --version",
+            "agentrl sandbox conformance --backend docker --json",
+        ),
+        runs_command=True,
     ),
     "doctor": Verb(
         "check that this machine can train",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentrl.cli import TOP, VERBS, exit_code, main, split_flags
+from agentrl.cli import TOP, VERBS, main, split_flags
 from agentrl.errors import (
     AgentRLError,
     ConfigError,
@@ -16,6 +16,7 @@ from agentrl.errors import (
     SandboxError,
     StoreError,
     TaskError,
+    exit_code,
 )
 
 HEAVY = ("torch", "transformers", "pydantic", "rich", "pyarrow", "numpy", "msgspec", "jinja2")

@@ -126,6 +126,15 @@ class Keeps(Protocol):
     def keeping(self, snapshot: str) -> AbstractContextManager[None]: ...
 
 
+class Collects(Protocol):
+    """Optional capability of an opener: remove what killed harnesses left behind, and only that.
+
+    Returns the names of what was removed.
+    """
+
+    def gc(self) -> list[str]: ...
+
+
 class OpenSandbox(Protocol):
     """Opens a box for a task with its `files` in the workdir; leaving the context kills it.
 

@@ -1,13 +1,16 @@
 """Read task folders (Harbor's layout, schema 1.0-1.4) into tasks."""
 
 import os
+import re
 import tomllib
 from collections.abc import Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatch
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentrl.errors import TaskError
@@ -18,7 +21,10 @@ SCHEMAS = ("1.0", "1.1", "1.2", "1.3", "1.4")
 NAMED = {"easy": 1, "medium": 3, "hard": 5, "unknown": 3}
 SIZES = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
 FILE_BYTES = 16 << 20
-BUILD = ("Dockerfile", "docker-compose.yaml")
+COMPOSE = "docker-compose.yaml"
+BUILD = ("Dockerfile", COMPOSE)
+BUILT = "agentrl-task"
+_WORKDIR = re.compile(r"^\s*WORKDIR\s+(/[\w./-]*)\s*$", re.IGNORECASE | re.MULTILINE)
 Seconds = float
 
 
@@ -94,10 +100,12 @@ def load_suite(
 def load_task(folder: Path | str, warnings: list[str] | None = None) -> Task:
     """One folder as a task; its id is `<parent folder>/<folder>`.
 
-    Without a Dockerfile, the files in `environment/` are the workdir. The oracle is one `shell`
+    Without a Dockerfile, the files in `environment/` are the workdir; with one, that folder is what
+    the box's image is built from, under a name made of its contents. The oracle is one `shell`
     call holding `solution/solve.sh`. The network is on only where the task asks for it by name.
-    `[metadata]` may set `difficulty` (1-5, easy, medium, hard), `family` and `agentrl_env`.
-    `artifacts` below the workdir restrict what is judged to them; without any it is the workdir.
+    `[metadata]` may set `difficulty` (1-5, easy, medium, hard), `family`, `agentrl_env` and
+    `agentrl_writable_root`. `artifacts` below the workdir restrict what is judged to them; without
+    any it is the workdir.
     What is in the folder but has no effect here is named in `warnings`.
 
     Raises TaskError, naming the file, the key and the fix.
@@ -108,11 +116,11 @@ def load_task(folder: Path | str, warnings: list[str] | None = None) -> Task:
     if warnings is not None:
         warnings += notes
     environment = folder / "environment"
-    if not config.environment.docker_image and any((environment / name).exists() for name in BUILD):
+    if not config.environment.docker_image and (environment / COMPOSE).exists():
         raise TaskError(
-            "the task needs an image built",
-            where=f"{folder}/environment/Dockerfile",
-            help="build it and name the image in task.toml, [environment] docker_image",
+            "tasks of several containers are not supported",
+            where=f"{folder}/environment/{COMPOSE}",
+            help="make it one Dockerfile, or name an image: [environment] docker_image",
         )
     tests = _files(folder, folder / "tests")
     if "test.sh" not in tests:
@@ -124,9 +132,12 @@ def load_task(folder: Path | str, warnings: list[str] | None = None) -> Task:
             help="remove it; tests run in a fresh box like the agent's",
         )
     files = _files(folder, environment) if environment.is_dir() else {}
-    sandbox = _sandbox(folder, config.environment)
-    artifacts = _artifacts(folder, config, sandbox.workdir)
     metadata = config.metadata
+    sandbox = _sandbox(folder, config.environment, bool(metadata.get("agentrl_writable_root")))
+    if sandbox.image is None and "Dockerfile" in files:
+        sandbox = _built(sandbox, environment, files, config.environment.workdir)
+        files = {}
+    artifacts = _artifacts(folder, config, sandbox.workdir)
     return Task(
         id=f"{folder.parent.name}/{folder.name}",
         suite=folder.parent.name,
@@ -280,7 +291,24 @@ def _files(task: Path, folder: Path) -> dict[str, bytes]:
     return found
 
 
-def _sandbox(folder: Path, environment: Environment) -> SandboxSpec:
+def _built(
+    spec: SandboxSpec, environment: Path, files: dict[str, bytes], workdir: str | None
+) -> SandboxSpec:
+    """The same box from the image a Dockerfile makes, in the last absolute WORKDIR it sets."""
+    total = sha256()
+    for name, data in sorted(files.items()):
+        executable = (environment / name).stat().st_mode & 0o111 != 0
+        total.update(f"{name}\0{executable}\0{len(data)}\0".encode() + data)
+    set_there = _WORKDIR.findall(files["Dockerfile"].decode("utf-8", "replace"))
+    return replace(
+        spec,
+        image=f"{BUILT}:{total.hexdigest()[:32]}",
+        build=str(environment),
+        workdir=workdir or (set_there[-1].rstrip("/") if set_there else "") or spec.workdir,
+    )
+
+
+def _sandbox(folder: Path, environment: Environment, writable_root: bool) -> SandboxSpec:
     usual = SandboxSpec()
     memory = environment.memory_mb or _megabytes(folder, "memory", environment.memory)
     disk = environment.storage_mb or _megabytes(folder, "storage", environment.storage)
@@ -291,6 +319,7 @@ def _sandbox(folder: Path, environment: Environment) -> SandboxSpec:
         memory_mb=memory or usual.memory_mb,
         cpus=environment.cpus or usual.cpus,
         disk_mb=disk or usual.disk_mb,
+        writable_root=writable_root,
     )
 
 

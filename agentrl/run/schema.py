@@ -50,6 +50,17 @@ SCHEME = {
     "words": "its formula",
     "report": "what it measured of its work, e.g. singleton_frac; means over the groups",
 }
+EXECUTED = {
+    "code": "exit code; null where it was killed or its end is not known",
+    "out": "stdout, decoded for reading; its middle left out where it was long",
+    "err": "stderr, likewise",
+    "dropped": "bytes left out of both",
+    "timed_out": "total or no_output, the clock that ended it; else null",
+    "limit": "memory, pids or disk, the limit it met; else null",
+    "restarted": "whether the shell had to be started again",
+    "dead": "whether the box itself is gone",
+    "seconds": "how long it ran",
+}
 FIELDS: dict[str, dict[str, object]] = {
     "train": {**TRAINED},
     "resume": {**TRAINED},
@@ -126,6 +137,24 @@ FIELDS: dict[str, dict[str, object]] = {
         },
         "good": "tasks without a fault",
         "bad": "tasks with one",
+    },
+    "sandbox exec": {**EXECUTED},
+    "sandbox shell": {"commands": {**EXECUTED}},
+    "sandbox gc": {
+        "backend": "the plug-in asked",
+        "removed": "names of what a killed harness had left, a list",
+    },
+    "sandbox conformance": {
+        "backend": "the plug-in tried",
+        "kept": "promises kept",
+        "broken": "promises broken",
+        "unenforced": "promises the backend says it does not make",
+        "checks": {
+            "name": "the promise",
+            "state": "kept, broken or unenforced",
+            "reason": "what happened instead, or why it is not promised",
+            "seconds": "how long trying took",
+        },
     },
     "doctor": {
         "ready": "whether nothing is missing",

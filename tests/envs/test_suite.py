@@ -111,10 +111,27 @@ def test_links_out_of_the_task_are_refused(tmp_path: Path) -> None:
         load_task(path)
 
 
-def test_a_dockerfile_without_an_image_is_refused(tmp_path: Path) -> None:
+def test_a_dockerfile_is_an_image_named_after_its_contents(tmp_path: Path) -> None:
     path = folder(tmp_path)
-    (path / "environment" / "Dockerfile").write_text("FROM scratch\n")
-    with pytest.raises(TaskError, match="image built"):
+    dockerfile = path / "environment" / "Dockerfile"
+    dockerfile.write_text("FROM base\nWORKDIR /first\nWORKDIR /app/src\nCOPY . .\n")
+    task = load_task(path)
+    assert (task.files, task.sandbox.build) == ({}, str(path / "environment"))
+    assert task.sandbox.workdir == "/app/src"
+    name = task.sandbox.image
+    assert name is not None
+    assert name.startswith("agentrl-task:")
+    assert load_task(path).sandbox.image == name
+    dockerfile.write_text("FROM base\nWORKDIR src\n")
+    changed = load_task(path)
+    assert changed.sandbox.image != name
+    assert changed.sandbox.workdir == "/workspace"
+
+
+def test_several_containers_are_refused(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    (path / "environment" / "docker-compose.yaml").write_text("services: {}\n")
+    with pytest.raises(TaskError, match="several containers"):
         load_task(path)
 
 

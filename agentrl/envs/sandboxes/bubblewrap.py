@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 
 from agentrl.envs.sandbox import Harvest
-from agentrl.envs.sandboxes import files, rootfs, seccomp
+from agentrl.envs.sandboxes import cgroup, files, rootfs, seccomp
 from agentrl.envs.sandboxes.cgroup import Group, Hierarchy, Pool
 from agentrl.envs.sandboxes.files import Folder, inside
 from agentrl.envs.sandboxes.life import Life, Settings
@@ -111,6 +111,11 @@ class Bubblewrap:
     def keeping(self, snapshot: str) -> AbstractContextManager[None]:
         """While open, the snapshot outlives its box. Raises SandboxError if it is gone already."""
         return self._shelf.keeping(snapshot)
+
+    def gc(self) -> list[str]:
+        """Remove folders and control groups whose harness is dead; their names."""
+        places = Hierarchy.of_this_process().places
+        return files.sweep(self._owner, self._judge) + cgroup.sweep(places)
 
     @classmethod
     def probe(cls, binary: str | None = None) -> list[str]:

@@ -119,9 +119,9 @@ class Folder:
         mode: int | None = None,
         layer: str = "upper",
     ) -> None:
-        """Write a file, or a directory where `data` is None; what is in the way goes.
+        """Write a file, or a directory where `data` is None; what is in the way goes, links too.
 
-        Only before the box starts, when nothing in the folder is anyone else's.
+        Only while nobody else changes the folder: an image's links may lie there, no agent's.
         """
         at = self.host / layer
         if not at.is_dir():
@@ -129,7 +129,7 @@ class Folder:
             self._own(at)
         for part in parts if data is None else parts[:-1]:
             at /= part
-            if not at.is_dir():
+            if at.is_symlink() or not at.is_dir():
                 at.unlink(missing_ok=True)
                 at.mkdir(mode=0o755)
                 self._own(at)
@@ -139,7 +139,9 @@ class Folder:
                 at.chmod(mode & 0o777)
             return
         at /= parts[-1]
-        if at.is_dir():
+        if at.is_symlink():
+            at.unlink()
+        elif at.is_dir():
             shutil.rmtree(at)
         at.write_bytes(data)
         at.chmod((0o755 if data.startswith(b"#!") else 0o644) if mode is None else mode & 0o777)
@@ -187,9 +189,10 @@ def discard(path: Path, mounted: bool) -> None:
         shutil.rmtree(path, onerror=lambda function, name, info: open_up(function, name, info[1]))
 
 
-def sweep(*owners: Owner) -> None:
-    """Remove folders of ours whose agentrl is no longer alive."""
+def sweep(*owners: Owner) -> list[str]:
+    """Remove folders of ours whose agentrl is no longer alive; their paths."""
     mine = {os.getuid()} | {owner[0] for owner in owners if owner}
+    removed = []
     for home in (Path("/dev/shm"), Path(tempfile.gettempdir())):
         for path in home.glob("agentrl-*"):
             name = _NAME.fullmatch(path.name)
@@ -197,6 +200,8 @@ def sweep(*owners: Owner) -> None:
                 if name is None or alive(int(name[1])) or path.lstat().st_uid not in mine:
                     continue
                 discard(path, os.path.ismount(path))
+                removed.append(str(path))
+    return removed
 
 
 class _Reaper:

@@ -25,6 +25,37 @@ Limit = Literal["memory", "pids", "disk", "inodes"] | None
 Answer = tuple[list[bytes], bytes]
 
 
+class Attached(asyncio.Protocol):
+    """A wire through a container's attach stream, which packs stdout and stderr into one.
+
+    `complaints` is the beginning of what came on stderr.
+    """
+
+    def __init__(self) -> None:
+        self.wire = Wire()
+        self.complaints = b""
+        self._buffer = bytearray()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.wire.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while len(self._buffer) >= 8:
+            size = 8 + int.from_bytes(self._buffer[4:8], "big")
+            if len(self._buffer) < size:
+                return
+            part = bytes(self._buffer[8:size])
+            if self._buffer[0] == 1:
+                self.wire.data_received(part)
+            else:
+                self.complaints = (self.complaints + part)[:8_192]
+            del self._buffer[:size]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.wire.connection_lost(exc)
+
+
 class Wire(asyncio.Protocol):
     """Numbered questions and their answers. None for an answer means the box is gone."""
 
@@ -119,7 +150,8 @@ class Box:
 
     `news()` says which limits were hit since it was last asked: (killed for memory, the limit).
     `finish()` ends every process and reads what is left; with `clear` the box is `Clearing` too.
-    `snapshot` is there where the backend gives one.
+    `snapshot` is there where the backend gives one. `digest` names what the box started from, where
+    it is not its opener's to say.
     """
 
     snapshot: Callable[[], Awaitable[str]]
@@ -131,7 +163,9 @@ class Box:
         finish: Callable[[], Awaitable[Harvest]],
         locate: Callable[[str], str] = str,
         clear: Callable[[], Awaitable[tuple[str, ...]]] | None = None,
+        digest: str = "",
     ) -> None:
+        self.digest = digest
         self._wire = wire
         self._news = news
         self._finish = finish

@@ -105,3 +105,20 @@ def test_a_harvest_of_deep_trees_in_many_layers_needs_few_descriptors() -> None:
     finally:
         for folder in layers:
             folder.remove()
+
+
+def test_a_link_in_the_way_is_replaced_not_followed(tmp_path: Path) -> None:
+    folder = Folder(None, 1, sized=False)
+    try:
+        upper = folder.path / "upper"
+        (tmp_path / "kept").write_bytes(b"kept")
+        for name, target in {"folder": tmp_path, "file": tmp_path / "kept"}.items():
+            (upper / name).symlink_to(target)
+        folder.place(("folder", "new"), b"x")
+        folder.place(("file",), b"x")
+        assert (upper / "folder/new").read_bytes() == (upper / "file").read_bytes() == b"x"
+        assert not (upper / "file").is_symlink()
+        assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+        assert (tmp_path / "kept").read_bytes() == b"kept"
+    finally:
+        folder.remove()

@@ -43,8 +43,8 @@ KILL_GRACE = 2.0
 
 
 class Supervisor:
-    def __init__(self, wire: int, workdir: bytes, commands: bytes) -> None:
-        self.wire = wire
+    def __init__(self, wire: int, answers: int, workdir: bytes, commands: bytes) -> None:
+        self.answers = answers
         self.workdir = workdir
         self.commands = commands
         self.inbox = bytearray()
@@ -101,7 +101,7 @@ class Supervisor:
         frame = len(header).to_bytes(4, "big") + len(body).to_bytes(4, "big") + header + body
         view = memoryview(frame)
         while view:
-            view = view[os.write(self.wire, view) :]
+            view = view[os.write(self.answers, view) :]
 
     def end(self) -> None:
         if os.getpid() != 1:  # the end of a first process ends its namespace anyway
@@ -346,8 +346,9 @@ class Supervisor:
 
 
 def main(workdir: str, commands: str, limits: str, warm: str) -> None:
-    """Serve the socket that is standard input until it closes."""
+    """Serve standard input until it closes: a socket, or a pipe whose answers go to stdout."""
     wire = os.dup(0)
+    answers = wire if os.fstat(0).st_mode & 0o170000 == 0o140000 else os.dup(1)
     null = os.open("/dev/null", os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
@@ -358,7 +359,7 @@ def main(workdir: str, commands: str, limits: str, warm: str) -> None:
     if os.getpid() != 1:
         prctl(SET_SUBREAPER, 1)
         prctl(SET_DEATH_SIGNAL, 9)
-    supervisor = Supervisor(wire, workdir.encode(), commands.encode())
+    supervisor = Supervisor(wire, answers, workdir.encode(), commands.encode())
     limit(limits)
     supervisor.answer(b"0", b"ok", b"%d.%d" % sys.version_info[:2])
     os.dup2(0, 2)
