@@ -1,11 +1,15 @@
 """Every registered sandbox, and what tests of boxes need."""
 
+import asyncio
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agentrl.plugins import find, names
+from agentrl.task import Task
 
 SERVICES = {"docker": (pytest.mark.docker,)}
 """Backends that need more than this machine has of itself."""
@@ -22,3 +26,31 @@ every_sandbox = pytest.mark.parametrize(
 def folders() -> list[Path]:
     name = f"agentrl-{os.getpid()}-*"
     return [path for home in ("/dev/shm", "/tmp") for path in Path(home).glob(name)]
+
+
+def task(**files: bytes) -> Task:
+    return Task(id="t", suite="tests", instruction="", files=files)
+
+
+def play(
+    opener: Any, act: Callable[[Any], Awaitable[Any]], of: Task | None = None, **how: Any
+) -> Any:
+    async def episode() -> Any:
+        async with opener(of or task(), **how) as box:
+            return await act(box)
+
+    return asyncio.run(episode())
+
+
+def running(word: str) -> list[int]:
+    """Host pids whose command line has `word` as an argument."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                arguments = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if word.encode() in arguments:
+                found.append(int(entry.name))
+    return found

@@ -126,7 +126,7 @@ def test_a_harvest_is_what_the_box_saw_through_all_its_layers() -> None:
         expected |= {"g/i": (0o644, b"i\n")}
         assert whole.files == expected | {"four": (0o644, b"4\n")}
         assert left.files == expected | {"five": (0o644, b"5\n")}
-        assert whole.skipped == ("link (link)",)
+        assert whole.skipped == ("link (link to one)",)
 
     play(act)
 
