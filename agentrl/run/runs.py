@@ -27,8 +27,8 @@ from agentrl.config import Resolved, dump
 from agentrl.errors import ConfigError
 
 SCHEMA = 1
-STATES = ("new", "running", "done", "interrupted", "terminated", "failed", "dead")
-"""`dead` is never written: it is a running run whose owner is gone."""
+STATES = ("new", "running", "done", "stopped", "interrupted", "terminated", "failed", "dead")
+"""`stopped`: its budget is used up. `dead` is never written: it is a running run without owner."""
 
 _PACKAGES = ("torch", "numpy", "tokenizers", "safetensors", "pyarrow", "msgspec")
 

@@ -11,11 +11,10 @@ from typing import Any
 
 from agentrl.agent.episode import Recipe
 from agentrl.config import Resolved, RunConfig
-from agentrl.errors import ConfigError
 from agentrl.learner.process import LearnerProcess
 from agentrl.run import answer, build, progress
 from agentrl.run.answer import Ending
-from agentrl.run.evaluate import Evaluation, evaluate_tasks
+from agentrl.run.evaluate import Evaluation, How, evaluate_tasks
 from agentrl.run.handover import hand_over
 from agentrl.run.intervals import estimate
 from agentrl.run.metrics import MetricsFile, Report, StepRow
@@ -101,8 +100,11 @@ class Session:
             how,
             self.store,
             step,
-            self.config.eval.tries,
-            lockstep=(self.engine, EVALUATION_WAVE) if self.lockstep else None,
+            How(
+                tries=self.config.eval.tries,
+                lockstep=(self.engine, EVALUATION_WAVE) if self.lockstep else None,
+                at_once=self.config.sandbox.boxes,
+            ),
         )
         s = found.success
         self.report.evaluation(f"step {step}", s.mean, s.ci95, s.n, found.masked)
@@ -267,16 +269,3 @@ def attempt(folder: Path, config: RunConfig, report: Report) -> dict[str, Any]:
         found = asyncio.run(session.whole())
         update_run(folder, step=found["steps"], state=found["state"])
         return found
-
-
-def evaluate(resolved: Resolved, report: Report, checkpoint: Path | None) -> dict[str, Any]:
-    """Measures a checkpoint (or `model`) on the held-out tasks; has a record of its own."""
-    config = resolved.config
-    model = checkpoint or resolve(config.model)
-    build.check(config, model)
-    folder = create_run(resolved, sys.argv, Path(config.output), f"eval-{config.env.type}")
-    with owned(folder) as run, Session(config, folder, report, run.attempts, model) as session:
-        found = asyncio.run(session.measure(0))
-        if found is None:
-            raise ConfigError("this suite holds no task out", where=config.env.suite)
-        return answer.measured(session.ending(), found, model)
