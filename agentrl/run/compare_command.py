@@ -162,7 +162,7 @@ def _metric(
 ) -> tuple[dict[str, Any], Difference]:
     before = [value(a.tasks[key]) for key in keys]
     after = [value(b.tasks[key]) for key in keys]
-    single = all(len(side.tasks[key].judged()) == 1 for side in (a, b) for key in keys)
+    single = bounded and all(len(side.tasks[key].judged()) == 1 for side in (a, b) for key in keys)
     families = [a.tasks[key].family for key in keys]
     found = difference(before, after, families, single=single, bounded=bounded)
     row = {
@@ -236,7 +236,7 @@ def text(answer: Mapping[str, Any]) -> list[str]:
     for one in answer["comparisons"]:
         out += ["", f"{one['b']} against {one['a']}, paired on {answer['tasks']} tasks", ""]
         head = ["", "A", "B", "B−A", "95 %", "wins/ties/losses", "p", "smallest"]
-        rows = [head, *(_row(row) for row in one["metrics"])]
+        rows = [head, *map(row, one["metrics"])]
         success = one["metrics"][0]
         out += columns(rows)
         out.append(f"p: {success['test']}; interval: {success['interval']}")
@@ -255,7 +255,7 @@ def text(answer: Mapping[str, Any]) -> list[str]:
     return [*out, "", *answer["verdict"]]
 
 
-def _row(row: Mapping[str, Any]) -> list[str]:
+def row(row: Mapping[str, Any]) -> list[str]:
     form = "{:.1f}" if row["metric"] in ("turns", "tokens") else "{:.2f}"
 
     def shown(value: float | None, sign: str = "") -> str:

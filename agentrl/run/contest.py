@@ -27,7 +27,7 @@ class Difference(Struct, frozen=True):
     """B - A over the tasks both played.
 
     `p` is two-sided, by `test`. `smallest` is the true difference this comparison would have found
-    with 80 % power, in the metric's own unit; None where one task says nothing about spread.
+    with 80 % power, in the metric's own unit; None where nothing is known about spread.
     """
 
     change: Estimate
@@ -88,9 +88,10 @@ def _interval(
     spread = hidden_se(n) if se == 0.0 and bounded else se
     half = student(0.95, count - 1) * spread
     low, high = mean - half, mean + half
-    smallest = smallest_difference(spread, count - 1)
+    smallest = smallest_difference(spread, count - 1) if spread else None
     if bounded:
-        low, high, smallest = max(low, -1.0), min(high, 1.0), min(smallest, 1.0)
+        low, high = max(low, -1.0), min(high, 1.0)
+        smallest = None if smallest is None else min(smallest, 1.0)
     return Estimate(mean, (low, high), n, count, method), smallest
 
 

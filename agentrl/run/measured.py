@@ -13,12 +13,10 @@ from agentrl.generate.ledger import content_hash
 from agentrl.run import plan
 from agentrl.run.runs import find_run
 from agentrl.trajectory.events import (
-    ContextSet,
     EpisodeOpened,
     EpisodeStopped,
     Event,
     HeldOutMeasured,
-    Observed,
     Replied,
     Verified,
 )
@@ -32,10 +30,12 @@ NAME = re.compile(r"h(\d+)\.(\d+)\.(\d+)")
 class Try(Struct):
     """One episode of a measurement. `success` is None where it was never judged."""
 
+    episode: str
     success: bool | None = None
     stop: str = ""
     turns: int = 0
     tokens: int = 0
+    fault: str = ""  # class of what broke it, where the host did
 
 
 class Played(Struct):
@@ -106,22 +106,29 @@ def _policy(folder: Path, step: int) -> str:
 
 
 def read(folder: Path, step: int) -> dict[str, Played]:
-    """The tasks of one pass by content, read as a stream: no conversation is kept."""
+    """The tasks of the pass at one step, by content."""
+    return read_all(folder, step).get(step, {})
+
+
+def read_all(folder: Path, only: int | None = None) -> dict[int, dict[str, Played]]:
+    """Every pass of a run by its step, read as a stream: no conversation is kept."""
     tokens = TokenReader(folder)
-    keys: dict[str, str] = {}  # episode -> content
-    tasks: dict[str, Played] = {}
+    playing: dict[str, Played] = {}
+    found: dict[int, dict[str, Played]] = {}
     for event in RunStore(folder).events(tokens=False):
-        named = NAME.fullmatch(getattr(event, "episode", ""))
-        if named is None or int(named[1]) != step:
+        episode = getattr(event, "episode", "")
+        named = NAME.fullmatch(episode)
+        if named is None or only not in (None, int(named[1])):
             continue
         go = int(named[3])
         if isinstance(event, EpisodeOpened):
-            key = keys[event.episode] = content_hash(event.task)
-            played = tasks.setdefault(key, Played(event.task.id, key, event.task.family))
-            played.tries[go] = Try()  # a second opening starts it afresh
-        elif event.episode in keys:  # type: ignore[union-attr]
-            _note(tasks[keys[event.episode]].tries[go], event, tokens)  # type: ignore[union-attr]
-    return tasks
+            key = content_hash(event.task)
+            tasks = found.setdefault(int(named[1]), {})
+            playing[episode] = tasks.setdefault(key, Played(event.task.id, key, event.task.family))
+            playing[episode].tries[go] = Try(episode)  # a second opening starts it afresh
+        elif episode in playing:
+            _note(playing[episode].tries[go], event, tokens)
+    return found
 
 
 def _note(one: Try, event: Event, tokens: TokenReader) -> None:
@@ -136,7 +143,8 @@ def _note(one: Try, event: Event, tokens: TokenReader) -> None:
             one.stop = event.why
         case Verified():
             one.success = event.verdict.success if event.reward is not None else None
-        case ContextSet() | Observed() | _:
+            one.fault = "" if one.success is not None else event.verdict.fault or "masked"
+        case _:
             pass
 
 

@@ -8,6 +8,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -26,7 +27,7 @@ from agentrl.run.answer import Ending
 from agentrl.run.evaluate import Allowance, Evaluation, How, evaluate_tasks
 from agentrl.run.metrics import Report
 from agentrl.run.models import resolve
-from agentrl.run.plan import Plan, Player, read, write
+from agentrl.run.plan import ANSWER, Plan, Player, read, write
 from agentrl.run.runs import command_line, create_run, owned, update_run
 from agentrl.task import Task
 from agentrl.trajectory.store import RunStore
@@ -114,6 +115,7 @@ def play(
 ) -> dict[str, Any]:
     with owned(folder):
         found = asyncio.run(_play(folder, config, plan, source, report))
+        (folder / ANSWER).write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1))
         update_run(folder, state=found["state"])
         return found
 

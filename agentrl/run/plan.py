@@ -1,4 +1,7 @@
-"""What an evaluation was asked to do: `eval.json` in its run folder, so that it can go on."""
+"""What an evaluation was asked to do: `eval.json` in its run folder, so that it can go on.
+
+What it came to is `answer.json`, beside it.
+"""
 
 from pathlib import Path
 from typing import Literal
@@ -9,7 +12,7 @@ from msgspec import Struct
 from agentrl.engine.chat_format import Endpoint
 from agentrl.errors import ConfigError
 
-NAME = "eval.json"
+NAME, ANSWER = "eval.json", "answer.json"
 SCHEMA = 1
 
 
