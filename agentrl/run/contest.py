@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -110,11 +111,16 @@ def wild_bootstrap(
     sums = np.bincount(clusters, weights=change)
     seen = abs(sums.sum()) - 1e-9
     if len(sums) <= EXACT:
-        signs = np.array(list(product((-1.0, 1.0), repeat=len(sums))))
-        return float((abs(signs @ sums) >= seen).mean())
+        return float((abs(patterns(len(sums)) @ sums) >= seen).mean())
     signs = np.random.default_rng(seed).integers(0, 2, (DRAWS, len(sums))) * 2.0 - 1.0
     as_far = int((abs(signs @ sums) >= seen).sum())
     return (as_far + 1) / (DRAWS + 1)
+
+
+@lru_cache(maxsize=EXACT)
+def patterns(count: int) -> NDArray[np.float64]:
+    """Every pattern of signs over `count` clusters, [2^count, count]."""
+    return np.array(list(product((-1.0, 1.0), repeat=count)))
 
 
 def holm(ps: Sequence[float]) -> list[float]:
