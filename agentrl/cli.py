@@ -254,6 +254,7 @@ def _train_options(parser: argparse.ArgumentParser) -> None:
 def _resume_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", default="@latest", help="path, id, its ending, @latest")
     _train_options(parser)
+    options.budget(parser)
 
 
 def _replay_options(parser: argparse.ArgumentParser) -> None:

@@ -286,16 +286,14 @@ class ChatPolicy:
         tools: Sequence[ToolSpec],
     ) -> Usage:
         """The endpoint's figures where they can be true, else what we count."""
-        told = getattr(answer, "usage", None)
-        prompt, sampled = (
-            getattr(told, "prompt_tokens", None),
-            getattr(told, "completion_tokens", None),
-        )
+        told: Any = getattr(answer, "usage", None)
+        prompt: Any = getattr(told, "prompt_tokens", None)
+        sampled: Any = getattr(told, "completion_tokens", None)
         size = len(message.content.encode("utf-8", "replace"))
         size += sum(len(repr(call.arguments)) for call in message.calls)
         least = math.ceil(size / BYTES_A_TOKEN)
-        known = isinstance(prompt, int) and isinstance(sampled, int) and prompt > 0
-        if known and least <= sampled <= self._reply_tokens:
+        whole = isinstance(prompt, int) and isinstance(sampled, int)
+        if whole and prompt > 0 and least <= sampled <= self._reply_tokens:
             return Usage(prompt, sampled)
         self.doubted += told is not None
         words = message.content + "".join(repr(call.arguments) for call in message.calls)

@@ -215,7 +215,7 @@ def verdict(comparison: Mapping[str, Any]) -> list[str]:
         found.append(f"{b} solves {way} of these tasks than {a}: decisive.")
     else:
         least = success["smallest_difference"]
-        shows = "nothing" if least is None else f"differences of {least:.2f} or more"
+        shows = "no difference" if least is None else f"differences of {least:.2f} or more"
         found.append(f"{b} against {a}: not decisive. These tasks can show {shows}.")
     for row in costs:
         if row["metric"] in ("turns", "tokens") and row["decisive"]:

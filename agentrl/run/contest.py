@@ -28,7 +28,7 @@ class Difference(Struct, frozen=True):
     """B - A over the tasks both played.
 
     `p` is two-sided, by `test`. `smallest` is the true difference this comparison would have found
-    with 80 % power, in the metric's own unit; None where nothing is known about spread.
+    with 80 % power, in the metric's own unit; None where there are too few tasks to find any.
     """
 
     change: Estimate
@@ -92,7 +92,7 @@ def _interval(
     smallest = smallest_difference(spread, count - 1) if spread else None
     if bounded:
         low, high = max(low, -1.0), min(high, 1.0)
-        smallest = None if smallest is None else min(smallest, 1.0)
+        smallest = None if smallest is None or smallest > 1.0 else smallest
     return Estimate(mean, (low, high), n, count, method), smallest
 
 

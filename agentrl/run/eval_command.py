@@ -33,7 +33,10 @@ def main(args: argparse.Namespace) -> int:
 
 
 def again(args: argparse.Namespace, folder: Path) -> int:
-    """Go on with an interrupted evaluation; exit 1 where there is nothing left to do."""
+    """Go on with an interrupted evaluation; exit 1 where there is nothing left to do.
+
+    Its own budget holds unless another is given; 0 takes it away.
+    """
     run = read_run(folder)
     if run.state == "done":
         print(f"evaluation {run.id} is done: every task was played", file=sys.stderr)
@@ -41,7 +44,7 @@ def again(args: argparse.Namespace, folder: Path) -> int:
     from agentrl.run import measuring  # torch: only where something is about to start
 
     with console(args) as report:
-        answer = measuring.go_on(folder, report)
+        answer = measuring.go_on(folder, report, args.max_tokens, args.max_minutes)
     return told(args, answer, None, 0.1)
 
 

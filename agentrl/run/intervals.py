@@ -129,7 +129,7 @@ def independent_difference(values: Sequence[float], families: Sequence[str]) -> 
     """The smallest difference a second, equally noisy policy would have to show on these tasks.
 
     The standard error is sqrt(2) times this policy's own, as if nothing were paired; pairing on
-    the same tasks makes it smaller. None where it cannot be said.
+    the same tasks makes it smaller. None where no difference could be found.
     """
     if len(values) < 2:
         return None
@@ -137,7 +137,8 @@ def independent_difference(values: Sequence[float], families: Sequence[str]) -> 
     se = corrected_se(values, clusters)
     if se == 0.0:
         se = hidden_se(len(values))
-    return min(smallest_difference(math.sqrt(2) * se, int(clusters.max())), 1.0)
+    found = smallest_difference(math.sqrt(2) * se, int(clusters.max()))
+    return found if found <= 1.0 else None
 
 
 def hidden_se(n: int) -> float:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -31,6 +31,9 @@ from agentrl.run.plan import ANSWER, Plan, Player, read, write
 from agentrl.run.runs import command_line, create_run, owned, update_run
 from agentrl.task import Task
 from agentrl.trajectory.store import RunStore
+
+if TYPE_CHECKING:
+    from agentrl.engine.chat import ChatPolicy  # needs the extra `openai`
 
 WAVE = 32
 """Episodes side by side when an evaluation has to be repeatable bit for bit."""
@@ -58,7 +61,12 @@ def measure(resolved: Resolved, plan: Plan, report: Report) -> dict[str, Any]:
     return play(folder, config, replace(plan, digest=source.digest), source, report)
 
 
-def go_on(folder: Path, report: Report) -> dict[str, Any]:
+def go_on(
+    folder: Path,
+    report: Report,
+    most_tokens: int | None = None,
+    most_minutes: float | None = None,
+) -> dict[str, Any]:
     """The rest of an interrupted evaluation, by its own configuration and plan.
 
     Raises ConfigError where the tasks are no longer the same.
@@ -71,6 +79,10 @@ def go_on(folder: Path, report: Report) -> dict[str, Any]:
             where=plan.suite or f"generator {config.env.type}",
             help="restore them, or start anew",
         )
+    check(config, plan.player)
+    tokens = plan.most_tokens if most_tokens is None else most_tokens
+    minutes = plan.most_minutes if most_minutes is None else most_minutes
+    plan = replace(plan, most_tokens=tokens, most_minutes=minutes)
     return play(folder, config, plan, source, report)
 
 
@@ -87,8 +99,11 @@ def check(config: RunConfig, player: Player) -> None:
 
 
 async def _probe(config: RunConfig, player: Player) -> None:
-    async with endpoint_seat(config, player, 16, build.open_sandbox(config)):
-        pass
+    policy = chat_policy(config, player, 16)
+    try:
+        await policy.probe()
+    finally:
+        await policy.close()
 
 
 def tasks_of(config: RunConfig, plan: Plan) -> build.World:
@@ -179,8 +194,11 @@ async def seat(
         finally:
             engine.close()
     elif player.kind == "endpoint":
-        async with endpoint_seat(config, player, source.reply_tokens, backend) as seated:
-            yield seated
+        chat = chat_policy(config, player, source.reply_tokens)
+        try:
+            yield seat_of(config, backend, chat)
+        finally:
+            await chat.close()
     else:
         policy = ScriptedPolicy(script(source.held_out if player.kind == "oracle" else ()))
         yield Seat(build.recipe_for(config, backend, policy, policy.forget, config.sandbox.boxes))
@@ -196,11 +214,8 @@ def script(tasks: Sequence[Task]) -> Callable[[str], Sequence[ToolCall]]:
     return calls_for
 
 
-@asynccontextmanager
-async def endpoint_seat(
-    config: RunConfig, player: Player, reply_tokens: int, backend: OpenSandbox
-) -> AsyncIterator[Seat]:
-    """Raises NotReady where the endpoint does not answer, or its client is not installed."""
+def chat_policy(config: RunConfig, player: Player, reply_tokens: int) -> "ChatPolicy":
+    """Raises NotReady where the client is not installed."""
     try:
         from agentrl.engine.chat import ChatPolicy
     except ModuleNotFoundError as error:
@@ -210,7 +225,7 @@ async def endpoint_seat(
             help="pip install 'agentrl[openai]'",
         ) from None
     assert player.endpoint is not None
-    policy = ChatPolicy(
+    return ChatPolicy(
         player.endpoint,
         build.renderer(resolve(player.tokenizer)),
         reply_tokens=reply_tokens,
@@ -218,6 +233,8 @@ async def endpoint_seat(
         seed=config.eval.seed,
     )
 
+
+def seat_of(config: RunConfig, backend: OpenSandbox, policy: "ChatPolicy") -> Seat:
     def facts() -> dict[str, Any]:
         return {
             "endpoint": {
@@ -228,9 +245,5 @@ async def endpoint_seat(
             }
         }
 
-    try:
-        await policy.probe()
-        recipe = build.recipe_for(config, backend, policy, policy.forget, config.sandbox.boxes)
-        yield Seat(recipe, lost=policy.lost, facts=facts)
-    finally:
-        await policy.close()
+    recipe = build.recipe_for(config, backend, policy, policy.forget, config.sandbox.boxes)
+    return Seat(recipe, lost=policy.lost, facts=facts)

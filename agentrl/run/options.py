@@ -42,10 +42,15 @@ def _evaluation(parser: argparse.ArgumentParser, run_options: Options) -> None:
     what.add_argument("--limit", type=int, metavar="N", help="the first N tasks")
     what.add_argument("-k", dest="tries", type=int, metavar="N", help="tries a task (eval.tries)")
     what.add_argument("-j", dest="at_once", type=int, metavar="N", help="episodes side by side")
-    what.add_argument("--max-tokens", type=int, metavar="N", help="sampled, in all; resumable")
-    what.add_argument("--max-minutes", type=float, metavar="M", help="wall time; resumable")
+    budget(what)
     what.add_argument("--fail-under", metavar="X", help="exit 1 below 0.4, or pass@4=0.4")
     what.add_argument("--max-errors", type=float, default=0.1, metavar="SHARE", help="exit 5")
+
+
+def budget(parser: argparse._ActionsContainer) -> None:
+    """What an evaluation may cost; beyond it nothing begins, and it can be resumed."""
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="of an evaluation, sampled")
+    parser.add_argument("--max-minutes", type=float, metavar="M", help="of an evaluation, wall")
 
 
 def compare(parser: argparse.ArgumentParser) -> None:

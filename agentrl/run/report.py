@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from agentrl.config import RunConfig, load
 from agentrl.run import compare_command, figures, plan, tables
 from agentrl.run.intervals import Estimate, rate
-from agentrl.run.measured import Measurement, Played, Try, read_all
+from agentrl.run.measured import Measurement, Played, Try, read_all, settings
 from agentrl.run.metrics import MetricsFile
 from agentrl.run.page import Block, Heading, Table, Text, Transcript
 from agentrl.run.passes import pass_at
@@ -78,7 +78,7 @@ def asked(told: Told) -> Iterator[Block]:
     origins_file = told.folder / "config.origin.json"
     origins = json.loads(origins_file.read_bytes()) if origins_file.is_file() else {}
     if origins:
-        values = dict(compare_command.settings(told.folder))
+        values = dict(settings(told.folder))
         rows = [(key, str(values.get(key, "—")), str(who)) for key, who in sorted(origins.items())]
         yield Text(("Settings that are not defaults, and who set them:",))
         yield Table(("key", "value", "set by"), tuple(rows))
@@ -251,7 +251,8 @@ def fetch(folder: Path, names: set[str]) -> dict[str, Trajectory]:
 
 
 def cut(told: Sequence[str]) -> tuple[str, ...]:
-    kept, left = [], LONGEST
+    kept: list[str] = []
+    left = LONGEST
     for number, line in enumerate(told):
         left -= len(line) + 1
         if left < 0:

@@ -41,6 +41,12 @@ def main(args: argparse.Namespace) -> int:
         raise ConfigError("a run brings its own preset", where=f"--env {args.env}")
     if is_evaluation(folder):
         return again(args, folder)
+    if args.max_tokens is not None or args.max_minutes is not None:
+        raise ConfigError(
+            "--max-tokens and --max-minutes are budgets of an evaluation",
+            where=str(folder),
+            help="leave them out; a training run goes on to its --max-steps",
+        )
     resolved = resolve(args, folder / "config.toml")
     refuse_changes(load(base=folder / "config.toml"), resolved, run)
     if args.print_config:

@@ -56,7 +56,6 @@ SIDE = {
 COMPARED: dict[str, object] = {
     "sides": dict(SIDE),
     "tasks": "tasks judged on every side",
-    "digest": "of the tasks' contents",
     "comparisons": {
         "a": "first side",
         "b": "second side",
@@ -69,10 +68,11 @@ COMPARED: dict[str, object] = {
             "p": "two-sided, before correction",
             "p_holm": "success only: corrected for the number of comparisons",
             "test": "what gave p",
+            "interval": "what gave ci95",
             "wins": "tasks on which b is higher",
             "ties": "tasks on which they are equal",
             "losses": "tasks on which b is lower",
-            "smallest_difference": "what this comparison finds with 80 % power",
+            "smallest_difference": "found with 80 % power; null where none would be",
             "decisive": "whether test and interval both exclude no difference",
         },
         "fixed": "tasks that a always failed and b always solved",

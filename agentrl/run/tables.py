@@ -67,7 +67,7 @@ def bench(answer: Mapping[str, Any]) -> list[str]:
 
 def footnotes(answer: Mapping[str, Any]) -> Iterator[str]:
     smallest = answer["smallest_difference"]
-    told = "cannot be said" if smallest is None else f"{smallest:.2f}"
+    told = "none, too few tasks" if smallest is None else f"{smallest:.2f}"
     yield f"interval: {answer['interval']}"
     yield f"smallest detectable difference to a second policy on these tasks: {told}"
     yield ""

@@ -1,4 +1,4 @@
-"""An endpoint that is down, slow, busy or wrong about itself: work goes on, or one line says why."""
+"""An endpoint that is down, slow, busy or wrong: work goes on, or one line says why."""
 
 import asyncio
 import socket

@@ -64,7 +64,8 @@ def test_none_of_forty_may_still_be_nine_in_a_hundred() -> None:
 
 
 @pytest.mark.parametrize(
-    ("freedom", "value"), [(1, 12.706), (2, 4.303), (5, 2.571), (9, 2.262), (30, 2.042), (99, 1.984)]
+    ("freedom", "value"),
+    [(1, 12.706), (2, 4.303), (5, 2.571), (9, 2.262), (30, 2.042), (99, 1.984)],
 )
 def test_students_quantiles_are_those_of_the_tables(freedom: int, value: float) -> None:
     assert student(0.95, freedom) == pytest.approx(value, abs=1e-3)
