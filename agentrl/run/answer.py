@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from agentrl.run.contest import Difference, difference
 from agentrl.run.evaluate import Evaluation
-from agentrl.run.intervals import Estimate, paired
+from agentrl.run.intervals import Estimate
 from agentrl.task import Task
 
 
@@ -22,6 +23,7 @@ class Ending(Struct, frozen=True):
     counters: dict[str, float]  # the engine's
     temperature: float  # of evaluation
     digest: str  # of the held-out set
+    families: dict[str, str] = field(default_factory=dict)  # task id -> family, of the held-out set
 
 
 def number(value: float) -> float | None:
@@ -37,13 +39,16 @@ def trained(end: Ending, before: Evaluation | None, after: Evaluation | None) ->
     """A run that reached its last step. `heldout.ci95` is that of the paired difference."""
     out = stopped(end, "done")
     if before is not None and after is not None:
-        gain = paired(before.results, after.results)
+        gain = gained(end, before, after)
         out["heldout"] = {
             "before": number(before.success.mean),
             "after": number(after.success.mean),
-            "difference": number(gain.mean),
-            "ci95": interval(gain),
-            "tasks": gain.n,
+            "difference": number(gain.change.mean),
+            "ci95": interval(gain.change),
+            "tasks": gain.change.n,
+            "p": number(gain.p),
+            "test": gain.test,
+            "smallest_difference": None if gain.smallest is None else number(gain.smallest),
             "before_ci95": interval(before.success),
             "after_ci95": interval(after.success),
             "temperature": end.temperature,
@@ -53,6 +58,19 @@ def trained(end: Ending, before: Evaluation | None, after: Evaluation | None) ->
     short = end.folder.name[-4:]
     out["next"] = [f"agentrl replay {short}", f"agentrl eval {short}"]
     return out
+
+
+def gained(end: Ending, before: Evaluation, after: Evaluation) -> Difference:
+    """after - before over the tasks both could judge, clustered by family."""
+    pairs = [
+        (task, early, late)
+        for task, early in before.results.items()
+        if early is not None and (late := after.results.get(task)) is not None
+    ]
+    old, new = [early for _, early, _ in pairs], [late for _, _, late in pairs]
+    families = [end.families.get(task, task) for task, _, _ in pairs]
+    single = all(value in (0.0, 1.0) for value in [*old, *new])
+    return difference(old, new, families, single=single)
 
 
 def stopped(end: Ending, state: str) -> dict[str, Any]:

@@ -11,13 +11,13 @@ from agentrl.engine.chat_format import Endpoint, checked_url
 from agentrl.errors import ConfigError
 from agentrl.run import tables
 from agentrl.run.answers import console, finish, resolve
-from agentrl.run.plan import NAME, Plan, Player
+from agentrl.run.passes import ks
+from agentrl.run.plan import NAME, Plan, Player, read
 from agentrl.run.runs import find_run, read_run
 
 
 def main(args: argparse.Namespace) -> int:
     """Measure a policy; exit 1 below `--fail-under`, 5 where too many episodes broke."""
-    gate = metric(args.fail_under)
     short_forms(args)
     base, checkpoint = target(args)
     resolved = resolve(args, base)
@@ -25,11 +25,12 @@ def main(args: argparse.Namespace) -> int:
         print(resolved.annotated(), end="")
         return 0
     asked = plan(args, resolved, checkpoint)
+    check_gate(asked.fail_under, resolved.config.eval.tries)
     from agentrl.run import measuring  # torch: only where something is about to start
 
     with console(args) as report:
         answer = measuring.measure(resolved, asked, report)
-    return told(args, answer, gate, args.max_errors)
+    return told(args, answer, asked)
 
 
 def again(args: argparse.Namespace, folder: Path) -> int:
@@ -45,31 +46,20 @@ def again(args: argparse.Namespace, folder: Path) -> int:
 
     with console(args) as report:
         answer = measuring.go_on(folder, report, args.max_tokens, args.max_minutes)
-    return told(args, answer, None, 0.1)
+    return told(args, answer, read(folder))
 
 
 def is_evaluation(folder: Path) -> bool:
     return (folder / NAME).is_file()
 
 
-def told(
-    args: argparse.Namespace,
-    answer: Mapping[str, Any],
-    gate: tuple[str, float] | None,
-    max_errors: float,
-) -> int:
+def told(args: argparse.Namespace, answer: Mapping[str, Any], asked: Plan) -> int:
     """Print the answer; returns the exit code it means."""
-    table = tables.bench(answer) if "oracle" in answer else tables.evaluation(answer)
+    table = tables.bench(answer) if asked.bench else tables.evaluation(answer)
     code = finish(args, answer, table)
-    name, least = gate or ("pass@1", None)
-    if least is not None and name not in answer["passes"]:
-        raise ConfigError(
-            f"{name} was not measured",
-            where=f"--fail-under {name}={least:g}",
-            help=f"there are {', '.join(answer['passes'])}; more tries with -k N",
-        )
+    name, least = metric(asked.fail_under)
     measured = answer["passes"][name]["mean"] if name in answer["passes"] else answer["success"]
-    return verdict(code, {**answer, "success": measured}, least, max_errors)
+    return verdict(code, {**answer, "success": measured}, least, asked.max_errors)
 
 
 def verdict(
@@ -84,19 +74,29 @@ def verdict(
     return int(fail_under is not None and (success is None or success < fail_under))
 
 
-def metric(text: str | None) -> tuple[str, float] | None:
-    """`0.4` or `pass@4=0.4` as (metric, least). Raises ConfigError."""
-    if text is None:
-        return None
+def metric(text: str) -> tuple[str, float | None]:
+    """`0.4` or `pass@4=0.4` as (metric, least), None without a gate. Raises ConfigError."""
     name, _, number = text.rpartition("=")
     try:
-        return name or "pass@1", float(number)
+        return name or "pass@1", float(number) if number else None
     except ValueError:
         raise ConfigError(
             f"{number!r} is no number",
             where=f"--fail-under {text}",
             help="write `--fail-under 0.4` or `--fail-under pass@4=0.4`",
         ) from None
+
+
+def check_gate(text: str, tries: int) -> None:
+    """Raises ConfigError for a gate on what these tries will not measure."""
+    name, _ = metric(text)
+    known = [f"pass{sign}{k}" for k in ks(tries) for sign in "@^" if k > 1 or sign == "@"]
+    if name not in known:
+        raise ConfigError(
+            f"{name} will not be measured",
+            where=f"--fail-under {text}",
+            help=f"with {tries} tries a task there are {', '.join(known)}; more with -k N",
+        )
 
 
 def short_forms(args: argparse.Namespace) -> None:
@@ -123,6 +123,8 @@ def plan(args: argparse.Namespace, resolved: Resolved, checkpoint: Path | None) 
         limit=args.limit or 0,
         most_tokens=args.max_tokens or 0,
         most_minutes=args.max_minutes or 0.0,
+        fail_under=args.fail_under or "",
+        max_errors=args.max_errors,
         bench=args.verb == "bench",
     )
 

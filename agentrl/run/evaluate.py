@@ -11,7 +11,7 @@ from agentrl.agent.episode import Recipe, run_episode
 from agentrl.engine.torch.engine import TorchEngine
 from agentrl.errors import RunError
 from agentrl.run.intervals import NOTHING, Estimate, independent_difference, rate
-from agentrl.run.passes import pass_all, pass_at
+from agentrl.run.passes import ks, pass_all, pass_at
 from agentrl.scheduler import retry
 from agentrl.task import Task
 from agentrl.trajectory.events import HeldOutMeasured, Verified
@@ -47,6 +47,7 @@ class How(Struct, frozen=True):
     allowance: Allowance = Allowance()
     lost: Callable[[str], float] = lambda episode: 0.0
     done: Mapping[str, Trajectory] = field(default_factory=dict)
+    say: Callable[[str], None] = lambda line: None  # told about each tenth of a long pass
 
 
 class Evaluation(Struct, frozen=True):
@@ -105,6 +106,7 @@ class _Play:
         self.played: dict[str, Trajectory] = {}
         self.tokens = 0
         self.unanswered = 0
+        self.jobs = 0
         self.end = time.monotonic() + (how.allowance.seconds or float("inf"))
 
     def name(self, job: Job) -> str:
@@ -112,6 +114,7 @@ class _Play:
 
     async def all(self, jobs: Sequence[Job]) -> None:
         """Plays what is not done, then again what broke and may pass."""
+        self.jobs = len(jobs)
         for job in jobs:
             known = self.how.done.get(self.name(job))
             if known is not None and known.reward is not None:
@@ -163,11 +166,19 @@ class _Play:
             why = f"{lost:.0f} of its {task.limits.episode_s:.0f} s went in waiting for the policy"
             log.write(Verified(episode=log.episode, verdict=masked(why, "EngineError")))
         self.keep(log.trajectory)
+        self.tell()
         self.notice(log.trajectory)
 
     def keep(self, trajectory: Trajectory) -> None:
         self.played[trajectory.id] = trajectory
         self.tokens += spent(trajectory)
+
+    def tell(self) -> None:
+        """A line for each tenth, where there are enough episodes to wait for."""
+        done, tenth = len(self.played), self.jobs // 10
+        if tenth > 1 and done % tenth == 0 and done < self.jobs:
+            solved = sum(one.success for one in self.played.values())
+            self.how.say(f"{done} of {self.jobs} episodes played, {solved} solved")
 
     def notice(self, trajectory: Trajectory) -> None:
         """Raises RunError once so many episodes in a row found no policy to answer them."""
@@ -243,9 +254,8 @@ def passes(
     tasks: Sequence[Task], scores: Mapping[str, Sequence[float]], tries: int
 ) -> dict[str, Estimate]:
     """pass@k and pass^k for k = 1, 2, 4, ... and all tries, over tasks with at least k judged."""
-    sizes = sorted({tries, *(2**i for i in range(tries.bit_length()) if 2**i <= tries)})
     found: dict[str, Estimate] = {}
-    for k in sizes:
+    for k in ks(tries):
         enough = [task for task in tasks if len(scores[task.id]) >= k]
         families = [task.family for task in enough]
         counts = [(len(scores[task.id]), int(sum(scores[task.id]))) for task in enough]

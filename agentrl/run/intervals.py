@@ -6,7 +6,7 @@ family rise and fall together, so families are the clusters wherever there are e
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -47,18 +47,6 @@ def estimate(values: Sequence[float], seed: int = 0) -> Estimate:
     picks = np.random.default_rng(seed).integers(0, len(array), (RESAMPLES, len(array)))
     low, high = np.percentile(array[picks].mean(axis=1), [2.5, 97.5])
     return Estimate(float(array.mean()), (float(low), float(high)), len(array), len(array))
-
-
-def paired(
-    before: Mapping[str, float | None], after: Mapping[str, float | None], seed: int = 0
-) -> Estimate:
-    """after - before over the tasks both could judge; None means masked and drops the pair."""
-    pairs = [
-        (float(before[task] or 0.0), float(after[task] or 0.0))
-        for task in before
-        if before[task] is not None and after.get(task) is not None
-    ]
-    return estimate([late - early for early, late in pairs], seed)
 
 
 def clusters_of(families: Sequence[str]) -> tuple[NDArray[np.int64], bool]:

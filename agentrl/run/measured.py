@@ -20,7 +20,8 @@ from agentrl.trajectory.events import (
     Replied,
     Verified,
 )
-from agentrl.trajectory.store import RunStore
+from agentrl.trajectory.reading import CLOSED, FOLDER, OPEN, Cursor
+from agentrl.trajectory.shards import listing
 from agentrl.trajectory.tokens import TokenReader
 
 NAME = re.compile(r"h(\d+)\.(\d+)\.(\d+)")
@@ -71,7 +72,7 @@ def find(spec: str, runs: Path) -> Measurement:
     if not name:  # no @, or one that begins a run's name, as in @latest
         name, which = spec, ""
     folder = find_run(name, runs)
-    done = {e.step: e for e in _measured(folder) if e.meta.get("label", "h") == "h"}
+    done = {e.step: e for e in passes(folder) if e.meta.get("label", "h") == "h"}
     kept = ", ".join(map(str, sorted(done))) or "none"
     if which and (not which.isdigit() or int(which) not in done):
         raise ConfigError(
@@ -93,10 +94,17 @@ def find(spec: str, runs: Path) -> Measurement:
     return Measurement(short, _policy(folder, step), folder, step, tasks, unplayed)
 
 
-def _measured(folder: Path) -> Iterator[HeldOutMeasured]:
-    for event in RunStore(folder).events(tokens=False):
-        if isinstance(event, HeldOutMeasured):
-            yield event
+def passes(folder: Path) -> list[HeldOutMeasured]:
+    """What was written after each pass, in time's order."""
+    events = _events(folder, b'"event":"held_out_measured"')
+    return [event for event in events if isinstance(event, HeldOutMeasured)]
+
+
+def _events(folder: Path, needle: bytes) -> list[Event]:
+    """Those whose line holds `needle`, by time; no other line is decoded."""
+    stems = listing(folder / FOLDER, OPEN, CLOSED)
+    found = [event for stem in stems for event in Cursor(folder, stem).events(needle)]
+    return sorted(found, key=lambda event: event.at)
 
 
 def _policy(folder: Path, step: int) -> str:
@@ -111,11 +119,11 @@ def read(folder: Path, step: int) -> dict[str, Played]:
 
 
 def read_all(folder: Path, only: int | None = None) -> dict[int, dict[str, Played]]:
-    """Every pass of a run by its step, read as a stream: no conversation is kept."""
+    """Every pass of a run (or the one at step `only`) by its step."""
     tokens = TokenReader(folder)
     playing: dict[str, Played] = {}
     found: dict[int, dict[str, Played]] = {}
-    for event in RunStore(folder).events(tokens=False):
+    for event in _events(folder, b'"episode":"h'):
         episode = getattr(event, "episode", "")
         named = NAME.fullmatch(episode)
         if named is None or only not in (None, int(named[1])):

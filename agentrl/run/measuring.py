@@ -129,7 +129,11 @@ def play(
     folder: Path, config: RunConfig, plan: Plan, source: build.World, report: Report
 ) -> dict[str, Any]:
     with owned(folder):
-        found = asyncio.run(_play(folder, config, plan, source, report))
+        try:
+            found = asyncio.run(_play(folder, config, plan, source, report))
+        except (KeyboardInterrupt, SystemExit):
+            report.note(f"stopped; `agentrl resume {folder.name[-4:]}` plays the rest")
+            raise
         (folder / ANSWER).write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1))
         update_run(folder, state=found["state"])
         return found
@@ -158,6 +162,7 @@ async def _play(
                     ),
                     lost=seated.lost,
                     done=done,
+                    say=report.note,
                 )
                 tasks = source.held_out
                 found = lines[label] = await evaluate_tasks(tasks, seated.recipe, store, 0, how)

@@ -20,6 +20,11 @@ def pass_all(n: int, c: int, k: int) -> float:
     return comb(c, k) / comb(n, k)
 
 
+def ks(tries: int) -> list[int]:
+    """The k that are reported of `tries` tries: 1, 2, 4, ... and all."""
+    return sorted({tries, *(2**i for i in range(tries.bit_length()) if 2**i <= tries)})
+
+
 def _check(n: int, c: int, k: int) -> None:
     if k < 1 or n < k:
         raise ConfigError(

@@ -47,6 +47,8 @@ class Plan(Struct, frozen=True):
     limit: int = 0
     most_tokens: int = 0
     most_minutes: float = 0.0
+    fail_under: str = ""  # e.g. `0.4` or `pass@4=0.4`
+    max_errors: float = 0.1  # share of episodes the host may break
     bench: bool = False  # the oracle and doing nothing first
     digest: str = ""  # of the tasks, set when the run is made
     schema: int = SCHEMA

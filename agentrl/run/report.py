@@ -33,6 +33,8 @@ Lines = Callable[[Trajectory], list[str]]
 
 LONGEST = 40_000
 """Characters of one transcript; what is longer is cut, and says so."""
+MOST = 2_000_000
+"""Characters of all transcripts, so that the page stays below five megabytes."""
 
 
 class Told(Struct, frozen=True):
@@ -108,8 +110,11 @@ def results(told: Told) -> Iterator[Block]:
     """The held-out tables, each with its smallest detectable difference beside it."""
     if told.answer is not None:
         yield Heading("Results")
-        table = tables.bench if "oracle" in told.answer else tables.evaluation
-        yield Transcript("results", "table", tuple(table(told.answer)))
+        bench = "oracle" in told.answer
+        head, *rows = (tables.bench_rows if bench else tables.evaluation_rows)(told.answer)
+        yield Table(tuple(head), tuple(map(tuple, rows)))
+        notes = [*(tables.bench_notes(told.answer) if bench else ())]
+        yield Text(tuple(line for line in [*notes, *tables.footnotes(told.answer)] if line))
         return
     if not told.passes:
         return
@@ -201,13 +206,18 @@ def episodes(told: Told, lines: Lines, examples: int) -> Iterator[Block]:
     transcripts = fetch(told.folder, {name for _, names in chosen for name in names})
     if chosen:
         yield Heading("Episodes")
+    room = MOST
     for title, names in chosen:
         yield Heading(title, 3)
         for name in names:
-            if name in transcripts:
-                one = transcripts[name]
-                head = f"{name}   {one.task.id}   {'solved' if one.success else 'not solved'}"
-                yield Transcript(name, head, cut(lines(one)))
+            one = transcripts[name]
+            told_so = cut(lines(one))
+            room -= sum(map(len, told_so))
+            if room < 0:
+                yield Text((f"The page is full: see `agentrl replay {told.folder.name}:{name}`.",))
+                continue
+            head = f"{name}   {one.task.id}   {'solved' if one.success else 'not solved'}"
+            yield Transcript(name, head, told_so)
 
 
 def choose(

@@ -37,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
         "html": str(files["html"]),
         "markdown": str(files["md"]),
         "bytes": len(pages["html"].encode()),
-        "episodes": sum(isinstance(b, page.Transcript) and b.anchor != "results" for b in blocks),
+        "episodes": sum(isinstance(block, page.Transcript) for block in blocks),
         "figures": "drawn" if drawn else "text",
         "next": [f"agentrl replay {folder.name[-4:]}"],
     }

@@ -16,7 +16,7 @@ from agentrl.run import answer, build, progress
 from agentrl.run.answer import Ending
 from agentrl.run.evaluate import Evaluation, How, evaluate_tasks
 from agentrl.run.handover import hand_over
-from agentrl.run.intervals import estimate
+from agentrl.run.intervals import estimate, rate
 from agentrl.run.metrics import MetricsFile, Report, StepRow
 from agentrl.run.models import resolve
 from agentrl.run.progress import Progress
@@ -85,7 +85,13 @@ class Session:
             counters=self.engine.counters(),
             temperature=self.config.eval.temperature,
             digest=self.world.digest,
+            families=self.families,
         )
+
+    @property
+    def families(self) -> dict[str, str]:
+        """The family of each held-out task."""
+        return {task.id: task.family for task in self.world.held_out}
 
     async def measure(self, step: int) -> Evaluation | None:
         """Held-out success under the weights that are live; None where nothing is held out."""
@@ -170,8 +176,10 @@ class Session:
             return None
         for event in self.store.events(tokens=False):
             if isinstance(event, HeldOutMeasured) and event.step == step:
-                known = [value for value in event.results.values() if value is not None]
-                return Evaluation(step, event.results, estimate(known))
+                known = {t: value for t, value in event.results.items() if value is not None}
+                families = [self.families.get(task, task) for task in known]
+                found = rate(list(known.values()), families, self.config.eval.tries)
+                return Evaluation(step, event.results, found)
         return None
 
     async def after_step(self, done: StepDone) -> None:

@@ -29,40 +29,52 @@ def between(bounds: Sequence[float | None]) -> str:
 
 def evaluation(answer: Mapping[str, Any]) -> list[str]:
     """The table of one evaluation."""
-    rows = [["", "mean", "95 %", "tasks"]]
-    rows += [
-        [name, share(one["mean"]), between(one["ci95"]), str(one["tasks"])]
-        for name, one in answer["passes"].items()
-    ]
     head = f"{answer['model']}   {answer['tasks']} tasks × {answer['tries']}   "
     return [
         head + f"temperature {answer['temperature']:g}   digest {answer['digest'][:8]}",
         "",
-        *columns(rows),
+        *columns(evaluation_rows(answer)),
         *footnotes(answer),
     ]
 
 
+def evaluation_rows(answer: Mapping[str, Any]) -> list[list[str]]:
+    """pass@k and pass^k; the first row is the head."""
+    rows = [["", "mean", "95 %", "tasks"]]
+    for name, one in answer["passes"].items():
+        rows.append([name, share(one["mean"]), between(one["ci95"]), str(one["tasks"])])
+    return rows
+
+
 def bench(answer: Mapping[str, Any]) -> list[str]:
     """The policy between the oracle and doing nothing, in one table."""
+    return [*columns(bench_rows(answer)), *bench_notes(answer), *footnotes(answer)]
+
+
+def bench_rows(answer: Mapping[str, Any]) -> list[list[str]]:
     rows = [["", "success", "95 %", "tasks", "time-outs", "host faults"]]
-    policy = {"success": answer["success"], "ci95": answer["ci95"], "tasks": answer["tasks"]}
-    policy |= {"masked": answer["masked"], "timeouts": answer["timeouts"]}
-    for name, one in (
+    named = (
         ("oracle", answer["oracle"]),
-        (answer["model"], policy),
+        (answer["model"], answer),
         ("nothing", answer["nothing"]),
-    ):
-        counts = [str(one[key]) for key in ("tasks", "timeouts", "masked")]
-        rows.append([name, share(one["success"]), between(one["ci95"]), *counts])
-    broken = [f"✗ {task}   {why}" for task, why in answer["broken"].items()]
+    )
+    for name, one in named:
+        counted = [str(one[key]) for key in ("tasks", "timeouts", "masked")]
+        rows.append([name, share(one["success"]), between(one["ci95"]), *counted])
+    return rows
+
+
+def bench_notes(answer: Mapping[str, Any]) -> Iterator[str]:
+    """Broken tasks, and what several tries came to."""
+    for task, why in answer["broken"].items():
+        yield f"✗ {task}   {why}"
     passes = [
         f"{name} {share(one['mean'])} ({between(one['ci95'])})"
         for name, one in answer["passes"].items()
         if name != "pass@1"
     ]
-    more = [" · ".join(passes)] if passes else []
-    return [*columns(rows), *broken, *more, *footnotes(answer)]
+    if passes:
+        yield " · ".join(passes)
 
 
 def footnotes(answer: Mapping[str, Any]) -> Iterator[str]:

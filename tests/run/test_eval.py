@@ -81,6 +81,7 @@ def test_an_endpoint_that_refuses_the_key_starts_nothing(
         (["eval", "--suite", "gone"], "no such folder of tasks"),
         (["eval", "--limit", "0"], "leaves nothing to play"),
         (["eval", "--fail-under", "pass@2=x"], "'x' is no number"),
+        (["eval", "--fail-under", "pass@2=0.5"], "pass@2 will not be measured"),
         (["bench", "moon"], "no suite is named 'moon'"),
         (["bench", "swe", "--env", "terminal"], "two suites"),
         (["eval", "--policy", "oracle", "--tasks", "zzz"], "no task matches 'zzz'"),
@@ -100,7 +101,7 @@ def test_what_cannot_be_is_said_and_starts_nothing(
 
 
 def test_a_gate_is_a_number_or_a_metrics_number() -> None:
-    assert metric(None) is None
+    assert metric("") == ("pass@1", None)
     assert metric("0.4") == ("pass@1", 0.4)
     assert metric("pass^4=0.25") == ("pass^4", 0.25)
 

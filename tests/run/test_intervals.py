@@ -12,7 +12,6 @@ from agentrl.run.intervals import (
     hidden_se,
     independent_difference,
     normal,
-    paired,
     rate,
     smallest_difference,
     student,
@@ -31,13 +30,6 @@ def test_an_interval_holds_the_mean_and_shrinks_with_the_root_of_n() -> None:
 def test_the_width_is_that_of_the_normal_approximation() -> None:
     found = estimate([0.0] * 100 + [1.0] * 100)
     assert found.ci95[1] - found.mean == pytest.approx(1.96 * 0.5 / math.sqrt(200), rel=0.08)
-
-
-def test_pairing_drops_what_either_side_could_not_judge() -> None:
-    before = {"a": 0.0, "b": 1.0, "c": None, "d": 0.0}
-    after = {"a": 1.0, "b": 1.0, "c": 1.0, "d": None}
-    found = paired(before, after)
-    assert (found.mean, found.n) == (0.5, 2)
 
 
 def test_the_same_numbers_give_the_same_interval() -> None:
