@@ -111,8 +111,8 @@ def results(told: Told) -> Iterator[Block]:
     if told.answer is not None:
         yield Heading("Results")
         bench = "oracle" in told.answer
-        head, *rows = (tables.bench_rows if bench else tables.evaluation_rows)(told.answer)
-        yield Table(tuple(head), tuple(map(tuple, rows)))
+        head, *body = (tables.bench_rows if bench else tables.evaluation_rows)(told.answer)
+        yield Table(tuple(head), tuple(tuple(row) for row in body))
         notes = [*(tables.bench_notes(told.answer) if bench else ())]
         yield Text(tuple(line for line in [*notes, *tables.footnotes(told.answer)] if line))
         return
