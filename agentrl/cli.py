@@ -6,18 +6,18 @@ and a mistyped flag cost nothing.
 
 import argparse
 import importlib
-import json
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple, NoReturn
 
-from agentrl.errors import AgentRLError, ConfigError, NotReady, TaskError
+from agentrl.errors import AgentRLError, ConfigError
+from agentrl.run import options
+from agentrl.run.faults import tell, unexpected
 
 EXIT_CODES = (
     "exit codes: 0 done, yes · 1 done, no · 2 asked wrongly, nothing started · "
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(words)
     except AgentRLError as error:
-        return _report(error, words)
+        return tell(error, words)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:  # a fault of ours: one line, and how to get the rest
-        return _report(_unexpected(error), words)
+        return tell(unexpected(error), words)
 
 
 def _dispatch(words: list[str]) -> int:
@@ -85,7 +85,7 @@ def _dispatch(words: list[str]) -> int:
         return 0
     signal.signal(signal.SIGTERM, _terminated)
     module = importlib.import_module(VERBS[name].module)
-    if name == "replay":
+    if name in ("replay", "report"):
         # How an episode looks is the viewer's business; how a run is found is not.
         from agentrl.tui import lines
 
@@ -111,7 +111,7 @@ def _parse(name: str, words: list[str]) -> argparse.Namespace | None:
     args, unknown = parser.parse_known_args(words)
     if unknown:
         raise _unknown_flag(name, parser, unknown[0])
-    args.files, args.flags = files, flags
+    args.verb, args.files, args.flags = name, files, flags
     args.runs_given = args.runs or os.environ.get("AGENTRL_RUNS")
     args.runs = Path(args.runs_given or "runs")
     return args
@@ -234,38 +234,6 @@ def _unknown_flag(name: str, parser: Parser, word: str) -> ConfigError:
     )
 
 
-def exit_code(error: AgentRLError) -> int:
-    """2 where a person asked for what cannot be, 3 where the machine lacks something, else 4."""
-    if isinstance(error, ConfigError | TaskError):
-        return 2
-    return 3 if isinstance(error, NotReady) else 4
-
-
-def _report(error: AgentRLError, words: Sequence[str]) -> int:
-    code = exit_code(error)
-    parts: tuple[AgentRLError, ...] = getattr(error, "errors", (error,))
-    if "--debug" in words:
-        traceback.print_exception(error)
-    print("\n\n".join(f"error: {part}" for part in parts), file=sys.stderr)
-    if "--json" in words:
-        fields = [{"what": e.what, "where": e.where, "help": e.help} for e in parts]
-        told = {"kind": type(error).__name__, **fields[0], "exit_code": code, "errors": fields}
-        print(json.dumps({"error": told}))
-    return code
-
-
-def _unexpected(error: Exception) -> AgentRLError:
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    ours = AgentRLError(
-        f"this should not happen: {type(error).__name__}: {error}",
-        where=where,
-        help="`--debug` shows the whole traceback",
-    )
-    ours.__cause__ = error
-    return ours
-
-
 def _terminated(number: int, frame: FrameType | None) -> NoReturn:
     raise SystemExit(128 + number)
 
@@ -286,13 +254,7 @@ def _train_options(parser: argparse.ArgumentParser) -> None:
 def _resume_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", default="@latest", help="path, id, its ending, @latest")
     _train_options(parser)
-
-
-def _eval_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("checkpoint", nargs="?", help="RUN, RUN@STEP, or a model folder")
-    _run_options(parser)
-    parser.add_argument("--fail-under", type=float, metavar="X", help="exit 1 below this success")
-    parser.add_argument("--max-errors", type=float, default=0.1, metavar="SHARE", help="exit 5")
+    options.budget(parser)
 
 
 def _replay_options(parser: argparse.ArgumentParser) -> None:
@@ -347,11 +309,33 @@ VERBS = {
         True,
     ),
     "eval": Verb(
-        "measure a checkpoint on held-out tasks",
+        "measure a policy on held-out tasks",
         "agentrl.run.eval_command",
-        _eval_options,
-        ("agentrl eval @latest --eval.tasks 100", "agentrl eval 7f3a@200 --fail-under 0.4"),
+        options.evaluation(_run_options),
+        (
+            "agentrl eval @latest --eval.tasks 100 -k 4",
+            "agentrl eval --env swe --base-url http://127.0.0.1:8000/v1 --model qwen3",
+        ),
         True,
+    ),
+    "bench": Verb(
+        "measure it between the oracle and nothing",
+        "agentrl.run.bench_command",
+        options.bench(_run_options),
+        ("agentrl bench terminal @latest", "agentrl bench ./tasks/handmade --model smollm2-135m"),
+        True,
+    ),
+    "compare": Verb(
+        "two policies on the same tasks, paired",
+        "agentrl.run.compare_command",
+        options.compare,
+        ("agentrl compare 7f3a@0 7f3a", "agentrl compare 1a2b 3c4d --fail-on regress"),
+    ),
+    "report": Verb(
+        "write a run up as one HTML page",
+        "agentrl.run.report_command",
+        options.report,
+        ("agentrl report", "agentrl report 7f3a --out ./reports"),
     ),
     "replay": Verb(
         "read what an agent did, step by step",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentrl.cli import TOP, VERBS, exit_code, main, split_flags
+from agentrl.cli import TOP, VERBS, main, split_flags
 from agentrl.errors import (
     AgentRLError,
     ConfigError,
@@ -17,6 +17,7 @@ from agentrl.errors import (
     StoreError,
     TaskError,
 )
+from agentrl.run.faults import exit_code
 
 HEAVY = ("torch", "transformers", "pydantic", "rich", "pyarrow", "numpy", "msgspec", "jinja2")
 PROBE = """

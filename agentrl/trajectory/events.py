@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from agentrl.messages import Message
 from agentrl.task import Task
-from agentrl.trajectory.records import Stop, TokenSpan, Verdict
+from agentrl.trajectory.records import Stop, TokenSpan, Usage, Verdict
 
 SCHEMA = 1
 
@@ -51,6 +51,7 @@ class Replied(EpisodeHappening, frozen=True, tag="replied"):
     reply: Message
     tokens: TokenSpan | None = None
     row: tuple[str, int] | None = None
+    usage: Usage | None = None
 
 
 class Observed(EpisodeHappening, frozen=True, tag="observed"):

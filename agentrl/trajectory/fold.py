@@ -87,6 +87,7 @@ def _replied(state: Trajectory, event: Replied) -> Trajectory:
         reply=event.reply,
         tokens=event.tokens,
         at=event.at,
+        usage=event.usage,
     )
     return replace(state, steps=(*state.steps, step), segments=segments)
 

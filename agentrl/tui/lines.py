@@ -53,7 +53,7 @@ def visible(text: str, keep: str = "") -> str:
 
 def sampled(trajectory: Trajectory) -> int:
     """Tokens the policy sampled in this episode."""
-    return sum(len(step.tokens.sampled) for step in trajectory.steps if step.tokens is not None)
+    return sum(step.sampled for step in trajectory.steps)
 
 
 def _facts(trajectory: Trajectory) -> str:
@@ -91,7 +91,10 @@ def _step(step: Step, advantages: Sequence[float]) -> list[str]:
         f"segment {step.segment}",
         f"advantage {advantages[step.index]:+.2f}" if known else "advantage —",
     ]
-    if step.tokens is None:
+    if step.usage is not None:
+        counted = " (counted here)" if step.usage.counted else ""
+        facts.append(_count(step.usage.sampled, "token") + counted)
+    elif step.tokens is None:
         facts.append("no tokens")
     else:
         versions = dict.fromkeys(version for _, version in step.tokens.versions)
