@@ -27,6 +27,7 @@ EXIT_CODES = (
 TOP = ("model", "seed", "size", "max-steps", "output", "memory", "credit", "sandbox")
 """Flags that are the configuration's own top-level keys, or the short form of one path."""
 
+VIEWERS = ("replay", "watch")
 KEYS = """
   @FILE.toml            configuration files, later ones win
   --section.key VALUE   any key of the configuration; `--help-all` lists them
@@ -85,11 +86,8 @@ def _dispatch(words: list[str]) -> int:
         return 0
     signal.signal(signal.SIGTERM, _terminated)
     module = importlib.import_module(VERBS[name].module)
-    if name == "replay":
-        # How an episode looks is the viewer's business; how a run is found is not.
-        from agentrl.tui import lines
-
-        args.lines, args.summary = lines.lines, lines.summary
+    if name in VIEWERS:  # how it looks is the viewer's business; how a run is found is not
+        args.viewer = importlib.import_module("agentrl.tui.viewer")
     return int(module.main(args))
 
 
@@ -296,12 +294,20 @@ def _eval_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _replay_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("address", nargs="?", default="@latest", help="RUN[:EPISODE or :GROUP]")
+    parser.add_argument("address", nargs="?", help="RUN[:EPISODE or :GROUP][#TURN], or a FILE")
     parser.add_argument("--group", metavar="ID", help="only this group, e.g. g3")
     parser.add_argument("--episode", metavar="ID", help="print this episode, e.g. g3.1")
     parser.add_argument("--failed", action="store_true", help="only those without the full score")
     parser.add_argument("--solved", action="store_true", help="only those with the full score")
     parser.add_argument("--limit", type=int, metavar="N", help="at most N episodes")
+    parser.add_argument("--html", metavar="FILE", help="write the episode as one page")
+    parser.add_argument("-y", "--yes", action="store_true", help="write over FILE")
+
+
+def _watch_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", nargs="?", default="@latest", help="path, id, its ending, @latest")
+    parser.add_argument("--once", action="store_true", help="one picture, and stop")
+    parser.add_argument("--fail-on", choices=("info", "warn", "error"), help="exit 1 on an alert")
 
 
 def _tasks_options(parser: argparse.ArgumentParser) -> None:
@@ -311,16 +317,12 @@ def _tasks_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--family", metavar="NAME", help="only this kind of job")
     parser.add_argument("--difficulty", metavar="1,2", help="only these, 1 to 5")
     parser.add_argument("--split", default="train", choices=("train", "held_out"))
-    parser.add_argument(
-        "--seeds", type=int, default=1, metavar="N", help="tasks a family and grade"
-    )
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="tasks a grade")
     parser.add_argument("--sandbox", default="bubblewrap", metavar="NAME")
 
 
 def _doctor_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--model", default="tiny", metavar="PATH", help="checkpoint folder to check"
-    )
+    parser.add_argument("--model", default="tiny", metavar="PATH", help="checkpoint to check")
     parser.add_argument("--sandbox", default="bubblewrap", metavar="NAME", help="plug-in to try")
 
 
@@ -355,6 +357,12 @@ VERBS = {
         "agentrl.run.replay",
         _replay_options,
         ("agentrl replay @latest --failed --limit 5", "agentrl replay 7f3a:g3.1 | less"),
+    ),
+    "watch": Verb(
+        "see how a run goes while it goes",
+        "agentrl.run.watch_command",
+        _watch_options,
+        ("agentrl watch", "agentrl watch 7f3a --once --fail-on error"),
     ),
     "tasks": Verb(
         "list, show and validate tasks",

@@ -83,6 +83,17 @@ class Credited(EpisodeHappening, frozen=True, tag="credited"):
     step: int | None = None  # the optimizer step this was for
 
 
+class TokensScored(EpisodeHappening, frozen=True, tag="tokens_scored"):
+    """What the learner made of a segment's sampled tokens before its step moved the weights.
+
+    `logprobs` has one number for each sampled token of the segment, in order.
+    """
+
+    step: int  # the optimizer step
+    segment: int
+    logprobs: tuple[float, ...]
+
+
 class RunStarted(Happening, frozen=True, tag="run_started"):
     """A run, or another attempt at it, began from optimizer step `step`."""
 
@@ -123,7 +134,14 @@ class HeldOutMeasured(Happening, frozen=True, tag="held_out_measured"):
 
 
 EpisodeEvent = (
-    EpisodeOpened | ContextSet | Replied | Observed | EpisodeStopped | Verified | Credited
+    EpisodeOpened
+    | ContextSet
+    | Replied
+    | Observed
+    | EpisodeStopped
+    | Verified
+    | Credited
+    | TokensScored
 )
 RunEvent = RunStarted | BatchTrained | WeightsPublished | WeightsLive | HeldOutMeasured
 Event = EpisodeEvent | RunEvent

@@ -15,6 +15,7 @@ from agentrl.trajectory.events import (
     Event,
     Observed,
     Replied,
+    TokensScored,
     Verified,
 )
 from agentrl.trajectory.records import Step, Trajectory
@@ -55,6 +56,8 @@ def apply(state: Trajectory | None, event: EpisodeEvent) -> Trajectory:
             # A later scheme may credit an old run again; that does not untrain it.
             trained = state.trained_step if event.step is None else event.step
             return replace(state, advantages=event.advantages, trained_step=trained)
+        case TokensScored():
+            return state  # one number a token is for the viewer, not for the noun
 
 
 def fold(events: Iterable[Event]) -> dict[str, Trajectory]:

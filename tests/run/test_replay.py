@@ -103,7 +103,7 @@ def test_the_list_can_be_narrowed(runs: Path, capsys: pytest.CaptureFixture[str]
 def test_json_has_the_fields_it_says(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert replay(runs, "--json") == 0
     answer = json.loads(capsys.readouterr().out)
-    assert answer.keys() == FIELDS["replay"].keys() - {"episode"}
+    assert answer.keys() == FIELDS["replay"].keys() - {"episode", "html"}
     fields = FIELDS["replay"]["episodes"]
     assert all(one.keys() == fields.keys() for one in answer["episodes"])  # type: ignore[attr-defined]
     assert answer["episodes"][0]["malformed"] == 1

@@ -51,6 +51,10 @@ A = index.Entry(
     1,
     opened_at=1.0,
     trained_step=4,
+    stopped_at=3.0,
+    outcome="reward",
+    advantage=1.0,
+    shards="main-000001",
 )
 B = index.Entry(
     "b",
@@ -65,6 +69,7 @@ B = index.Entry(
     0,
     opened_at=6.0,
     trained_step=None,
+    shards="main-000001",
 )
 
 

@@ -1,0 +1,99 @@
+"""Live training: the frame of `watch_frame`, drawn again as the files grow."""
+
+from pathlib import Path
+from typing import ClassVar
+
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from agentrl.errors import AgentRLError
+from agentrl.trajectory.outcomes import classes
+from agentrl.tui.desk import Desk
+from agentrl.tui.rows import Fixed, Rows
+from agentrl.tui.sources import News, RunSource
+from agentrl.tui.watch_frame import frame
+
+LOOK_S = 1.0
+
+
+class WatchScreen(Screen[None]):
+    """Reads `metrics.jsonl`, `run.json` and the index; nothing here acts on the run."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "episodes", id="watch.open"),
+        Binding("p", "pause", "pause", id="watch.pause"),
+        Binding("q,escape", "app.back", "back", id="back"),
+    ]
+
+    class Open(Message):
+        def __init__(self, folder: Path) -> None:
+            super().__init__()
+            self.folder = folder
+
+    def __init__(self, desk: Desk, folder: Path) -> None:
+        super().__init__()
+        self._desk, self._folder = desk, folder
+        self._source = RunSource(folder)
+        self._busy, self._paused, self._fault = False, False, ""
+
+    def compose(self) -> ComposeResult:
+        yield Rows(cursor=False, id="frame")
+        yield Footer(compact=True, show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.draw()
+        self.look()
+        self.set_interval(LOOK_S, self.look)
+
+    def on_resize(self) -> None:
+        self.draw()
+
+    def look(self) -> None:
+        """Take up what was written meanwhile."""
+        if not self._busy and not self._paused and self.is_current:
+            self._busy = True
+            self._gather()
+
+    @work(thread=True)
+    def _gather(self) -> None:
+        try:
+            news, self._fault = self._source.gather(), ""
+        except AgentRLError as error:
+            news, self._fault = None, str(error).split("\n")[0]
+        self.app.call_from_thread(self._take, news)
+
+    def _take(self, news: News) -> None:
+        self._source.commit(news)
+        self._busy = False
+        self.draw()
+
+    def draw(self) -> None:
+        """The frame as of now."""
+        info = next((run for path, run in self._desk.runs() if path == self._folder), None)
+        rows = self.query_one(Rows)
+        if info is None:
+            rows.show(Fixed([Text(f"{self._folder} is gone")]))
+            return
+        metrics = self._desk.rows(self._folder)
+        failures = classes(self._source.columns)
+        width = max(rows.size.width - 1, 20)
+        lines = frame(info, metrics, self._desk.alerts(metrics), failures, width)
+        if self._fault:
+            lines.append(Text(f" ✗ the record cannot be read: {self._fault}", "red"))
+        rows.show(Fixed(lines))
+
+    def on_rows_chosen(self) -> None:
+        self.action_open()
+
+    def action_open(self) -> None:
+        self.post_message(self.Open(self._folder))
+
+    def action_pause(self) -> None:
+        """Stop drawing; the run knows nothing of it."""
+        self._paused = not self._paused
+        self.notify("the picture stands still" if self._paused else "following again")
