@@ -21,7 +21,10 @@ from agentrl.tui.watch_screen import WatchScreen
 class Viewer(App[None]):
     """Reads only. `start` are the screens to begin with, outermost first."""
 
-    CSS = "Screen { layers: base; } Footer { height: 1; }"
+    CSS = """
+    Footer { height: 1; }
+    Static { text-wrap: nowrap; text-overflow: ellipsis; }
+    """
     TITLE = "agentrl"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "help", "help", key_display="?", id="help"),

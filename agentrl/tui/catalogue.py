@@ -56,13 +56,20 @@ def siblings(columns: Columns, place: int) -> list[int]:
 
 def flat_groups(columns: Columns) -> set[str]:
     """Groups of two or more judged tries that all got the same reward: they teach nothing."""
-    seen: dict[str, set[float]] = {}
-    tries: dict[str, int] = {}
-    for group, reward in zip(columns["group"], columns["reward"], strict=True):
-        if not np.isnan(reward):
-            seen.setdefault(group, set()).add(reward)
-            tries[group] = tries.get(group, 0) + 1
-    return {group for group, rewards in seen.items() if len(rewards) == 1 and tries[group] > 1}
+    first: dict[str, float] = {}
+    varied: set[str] = set()
+    again: set[str] = set()
+    for group, reward in zip(columns["group"].tolist(), columns["reward"].tolist(), strict=True):
+        if reward != reward:  # NaN: never judged
+            continue
+        known = first.get(group)
+        if known is None:
+            first[group] = reward
+        elif known == reward:
+            again.add(group)
+        else:
+            varied.add(group)
+    return again - varied
 
 
 def _values(columns: Columns, name: str) -> Any:

@@ -26,7 +26,7 @@ class ContextView(Container):
         yield Rows(cursor=False, id="saw")
 
     def show(self, play: Play, turn: int) -> None:
-        self.query_one("#use", Static).update(_use(play, turn))
+        self.query_one("#use", Static).update(_use(play, turn), layout=False)
         self.query_one("#saw", Rows).show(Fixed(context_texts(play, turn)))
         self.query_one("#saw", Rows).go(0)
 

@@ -13,7 +13,7 @@ from agentrl.tui.facts import DIM, MARK, status
 from agentrl.tui.lines import visible
 from agentrl.tui.play import Play, call_line
 from agentrl.tui.rows import Fixed, Rows
-from agentrl.tui.turns_view import turn_texts
+from agentrl.tui.turns_view import turn_texts, wrapped
 
 
 class DiffView(Container):
@@ -52,7 +52,7 @@ class DiffView(Container):
         if other is None:
             self._plays, self._pairs = None, []
             alone = "this episode has no sibling: mark two in the list and press v"
-            self.query_one("#both", Static).update(Text(f" {alone}"))
+            self.query_one("#both", Static).update(Text(f" {alone}"), layout=False)
             self.query_one("#pairs", Rows).show(Fixed([]))
             return
         self._plays, self._pairs = (play, other), aligned(play, other)
@@ -61,7 +61,7 @@ class DiffView(Container):
             out.append_text(Text(f" {visible(side.trajectory.id)}  ", "bold"))
             out.append_text(status(side))
             out.append("\n")
-        self.query_one("#both", Static).update(out)
+        self.query_one("#both", Static).update(out, layout=False)
         self._arrange()
 
     def focus_inside(self) -> None:
@@ -97,7 +97,9 @@ class DiffView(Container):
             ("#left", "#right"), self._plays, (pair.left, pair.right), strict=True
         ):
             texts = [] if turn is None else turn_texts(play, turn, whole=False, think=True)
-            self.query_one(name, Rows).show(Fixed(texts))
+            rows = self.query_one(name, Rows)
+            width = max(rows.text_width - 1, 10)
+            rows.show(Fixed([piece for text in texts for piece in wrapped(text, width)]))
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         if event.rows.id == "pairs":

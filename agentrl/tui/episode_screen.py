@@ -42,15 +42,15 @@ class EpisodeScreen(Screen[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l,right", "turn(1)", "turn", key_display="← →", id="turn.next"),
-        Binding("h,left", "turn(-1)", "last turn", show=False, id="turn.previous"),
+        Binding("h,left", "turn(-1)", "turn back", show=False, id="turn.previous"),
         Binding("L", "sibling(1)", "sibling", key_display="H L", id="sibling.next"),
-        Binding("H", "sibling(-1)", "last sibling", show=False, id="sibling.previous"),
+        Binding("H", "sibling(-1)", "sibling back", show=False, id="sibling.previous"),
         Binding("right_curly_bracket", "episode(1)", "next episode", show=False, id="next"),
-        Binding("left_curly_bracket", "episode(-1)", "last episode", show=False, id="previous"),
+        Binding("left_curly_bracket", "episode(-1)", "episode back", show=False, id="previous"),
         Binding("0", "to(0)", "first turn", show=False, id="turn.first"),
-        Binding("dollar_sign", "to(-1)", "last turn", show=False, id="turn.last"),
+        Binding("dollar_sign", "to(-1)", "final turn", show=False, id="turn.last"),
         Binding("ctrl+g", "go", "go to turn", show=False, id="turn.go"),
-        Binding("comma", "marker(-1)", "last marker", show=False, id="marker.previous"),
+        Binding("comma", "marker(-1)", "marker back", show=False, id="marker.previous"),
         Binding("semicolon", "marker(1)", "next marker", show=False, id="marker.next"),
         Binding("1", "view('turns')", "turns", show=False, id="view.turns"),
         Binding("3", "view('tokens')", "tokens", id="view.tokens"),
@@ -59,7 +59,7 @@ class EpisodeScreen(Screen[None]):
         Binding("b,6", "view('tree')", "tree", id="view.tree"),
         Binding("slash", "app.find", "find", id="find"),
         Binding("n", "match(1)", "next match", show=False, id="match.next"),
-        Binding("N", "match(-1)", "last match", show=False, id="match.previous"),
+        Binding("N", "match(-1)", "match back", show=False, id="match.previous"),
         Binding("e", "export", "html", id="export"),
         Binding("y", "address", "address", show=False, id="address"),
         Binding("c", "copy", "copy turn", show=False, id="copy"),
@@ -149,9 +149,11 @@ class EpisodeScreen(Screen[None]):
             for name, number in NUMBERS.items()
         )
         address = f"{visible(self.source.name)}:{visible(self.episode)}#{self.turn}"
-        self.query_one("#top", Static).update(Text(f" {address}   {tabs}", no_wrap=True))
+        self.query_one("#top", Static).update(
+            Text(f" {address}   {tabs}", no_wrap=True), layout=False
+        )
         told = Text(" ", no_wrap=True, overflow="ellipsis") + status(self.play)
-        self.query_one("#status", Static).update(told)
+        self.query_one("#status", Static).update(told, layout=False)
         match self.view:
             case "turns":
                 self.query_one(TurnsView).show(self.play, self.turn)

@@ -75,7 +75,7 @@ class EpisodesScreen(Screen[None]):
         self._marked: list[str] = []
         self._flat: set[str] = set()
         self._found: dict[str, set[str]] = {}
-        self._busy, self._follow, self._fault = False, True, ""
+        self._busy, self._follow, self._left, self._fault = False, True, False, ""
 
     def compose(self) -> ComposeResult:
         yield Static(id="top")
@@ -84,12 +84,18 @@ class EpisodesScreen(Screen[None]):
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
+        self._flat = flat_groups(self.source.columns)
         self.reorder()
         self.look()
         self.set_interval(LOOK_S, self.look)
 
+    def on_screen_suspend(self) -> None:
+        self._left = True
+
     def on_screen_resume(self) -> None:
-        self.reorder()  # an episode that was watched meanwhile may have moved on
+        if self._left:  # an episode that was watched meanwhile may have moved on
+            self._flat = flat_groups(self.source.columns)
+            self.reorder()
 
     def look(self) -> None:
         """Take up what was written meanwhile; one look at a time."""
@@ -113,6 +119,7 @@ class EpisodesScreen(Screen[None]):
         self.source.commit(news)
         if news:
             self._found.clear()
+            self._flat = flat_groups(self.source.columns)
             self.reorder()
 
     def reorder(self) -> None:
@@ -133,7 +140,6 @@ class EpisodesScreen(Screen[None]):
             self.notify(f"{error.what}. {error.help}", severity="error")
             self.where = ""
             self.places = ordered(columns, self.sort, falling=self.falling, group=self.group)
-        self._flat = flat_groups(columns)
         where = np.flatnonzero(columns["episode"][self.places] == before)
         row = int(where[0]) if len(where) else 0
         lines = _EpisodeLines(columns, self.places, self._marked, self._flat)
@@ -172,7 +178,7 @@ class EpisodesScreen(Screen[None]):
         self.reorder()
 
     def _say(self, text: str) -> None:
-        self.query_one("#state", Static).update(Text(f" {text}", no_wrap=True))
+        self.query_one("#state", Static).update(Text(f" {text}", no_wrap=True), layout=False)
 
     def _tell(self) -> None:
         found = counts(self.source.columns, self.places)
@@ -182,7 +188,7 @@ class EpisodesScreen(Screen[None]):
             f"{found['groups']} groups  {flat} flat  {found['solved']} ✓  "
             f"{found['masked']} masked  {found['playing']} ●"
         )
-        self.query_one("#top", Static).update(Text(title, no_wrap=True))
+        self.query_one("#top", Static).update(Text(title, no_wrap=True), layout=False)
         arrow = "↓" if self.falling else "↑"
         parts = [f"where: {self.where or 'all'}", f"sort: {self.sort} {arrow}"]
         parts += [f"grouped by {self.group}"] if self.group else []

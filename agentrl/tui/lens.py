@@ -51,25 +51,25 @@ class Tokens(Struct, frozen=True):
     version: list[int | None]
     starts: list[int]  # of each turn: place of its first token
 
-    def value(self, signal: str, at: int) -> float | None:
-        """One signal of one token; None where it was not recorded."""
-        if signal == "segment":
-            return float(self.segment[at])
-        if signal == "mask":
-            return float(self.sampled[at])
-        if not self.sampled[at]:
-            return None
-        if signal == "version":
-            version = self.version[at]
-            return None if version is None else float(version)
-        if signal in ("gap", "ratio"):
-            trainer, sampler = self.trainer[at], self.logprob[at]
-            if trainer is None or sampler is None:
-                return None
-            gap = trainer - sampler
-            return gap if signal == "gap" else exp(min(gap, 50.0))
-        column: list[float | None] = getattr(self, signal)
-        return column[at]
+    def column(self, signal: str) -> list[float | None]:
+        """One signal of every token; None where it was not recorded."""
+        match signal:
+            case "segment":
+                return [float(segment) for segment in self.segment]
+            case "mask":
+                return [float(sampled) for sampled in self.sampled]
+            case "version":
+                return [None if version is None else float(version) for version in self.version]
+            case "gap" | "ratio":
+                gaps = [
+                    None if trainer is None or sampler is None else trainer - sampler
+                    for trainer, sampler in zip(self.trainer, self.logprob, strict=True)
+                ]
+                if signal == "gap":
+                    return gaps
+                return [None if gap is None else exp(min(gap, 50.0)) for gap in gaps]
+        found: list[float | None] = getattr(self, signal)
+        return found
 
 
 def tokens_of(play: Play) -> Tokens:
@@ -102,24 +102,25 @@ class Shading:
 
     def __init__(self, tokens: Tokens, signal: str) -> None:
         self.signal = signal
-        self._tokens = tokens
-        found = (tokens.value(signal, at) for at in range(len(tokens.ids)) if tokens.sampled[at])
-        known = [value for value in found if value is not None]
-        middle = 1.0 if signal == "ratio" else 0.0
-        self.reach = max((abs(value - middle) for value in known), default=0.0)
+        self.values = tokens.column(signal)
+        self._sampled = tokens.sampled
+        self._middle = 1.0 if signal == "ratio" else 0.0
+        seen = zip(self.values, tokens.sampled, strict=True)
+        known = [value for value, sampled in seen if sampled and value is not None]
         self.known = len(known)
+        ends = (max(known), min(known)) if known else (self._middle, self._middle)
+        self.reach = max(abs(end - self._middle) for end in ends)
 
     def level(self, at: int) -> int | None:
         """None: nothing recorded. Else -3..3 for signals that have two sides, 0..3 for others."""
-        value = self._tokens.value(self.signal, at)
+        value = self.values[at]
         if value is None:
             return None
         if self.signal in STEPS:
             return bisect_right(STEPS[self.signal], -value)
         if self.signal in ("mask", "segment", "version"):
             return int(value) % 4
-        if self.signal == "ratio":
-            value -= 1.0
+        value -= self._middle
         if self.reach == 0.0 or value == 0.0:
             return 0
         size = min(int(abs(value) / self.reach * 3) + 1, 3)
@@ -129,7 +130,7 @@ class Shading:
         """The level without colour."""
         level = self.level(at)
         if level is None:
-            return ABSENT if self._tokens.sampled[at] else " "
+            return ABSENT if self._sampled[at] else " "
         if self.signal in STEPS or self.signal in ("segment", "version", "mask"):
             return SHADES[level]
         if level == 0:

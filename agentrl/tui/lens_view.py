@@ -1,6 +1,6 @@
 """View 3: the tokens, coloured by what was recorded of them."""
 
-import time
+from math import exp
 from typing import ClassVar
 
 from rich.style import Style
@@ -46,7 +46,7 @@ class LensView(Container):
         Binding("left", "token(-1)", "token", key_display="← →", id="lens.left", priority=True),
         Binding("right", "token(1)", "next token", show=False, id="lens.right", priority=True),
         Binding("n", "outlier(1)", "outlier", key_display="n N", id="lens.next_outlier"),
-        Binding("N", "outlier(-1)", "last outlier", show=False, id="lens.last_outlier"),
+        Binding("N", "outlier(-1)", "outlier back", show=False, id="lens.last_outlier"),
         Binding("r", "rendered", "rendered", show=False, id="lens.rendered"),
     ]
 
@@ -59,7 +59,6 @@ class LensView(Container):
         self._signal = SIGNALS[0]
         self._shading = Shading(self._tokens, self._signal)
         self.token = 0
-        self.seconds = 0.0  # the last layout took
 
     def compose(self) -> ComposeResult:
         yield Static(id="legend")
@@ -94,7 +93,7 @@ class LensView(Container):
         """The cursor on a token."""
         self.token = max(0, min(token, len(self._tokens.ids) - 1))
         rows = self.query_one("#tokens", Rows)
-        if self._tokens.ids:
+        if self._laid.starts:
             rows.go(2 * self._laid.line_of(self.token))
         rows.refresh()
         self._tell()
@@ -107,10 +106,11 @@ class LensView(Container):
         return max(self.query_one("#tokens", Rows).text_width - 1, 8)
 
     def _arrange(self) -> None:
-        began = time.perf_counter()
+        """Lay the tokens out anew; while the width is not known yet, on_resize will."""
+        if not self.query_one("#tokens", Rows).size.width:
+            return
         self._laid = layout(self._tokens, self._decode, self._room())
-        self.seconds = time.perf_counter() - began
-        row = self._laid.line_of(self.token) if self._tokens.ids else 0
+        row = self._laid.line_of(self.token)
         self.query_one("#tokens", Rows).show(_TokenLines(self, self._laid), 2 * row)
         self._tell()
 
@@ -118,26 +118,28 @@ class LensView(Container):
         legend = f" [{self._signal}] {self._shading.legend()}"
         if not self._tokens.ids:
             legend = " no tokens were recorded: this episode was played in words alone"
-        self.query_one("#legend", Static).update(Text(legend, no_wrap=True))
-        self.query_one("#token", Static).update(self._told())
+        self.query_one("#legend", Static).update(Text(legend, no_wrap=True), layout=False)
+        self.query_one("#token", Static).update(self._told(), layout=False)
 
     def _told(self) -> Text:
         at, tokens = self.token, self._tokens
         if not tokens.ids:
             return Text("")
 
-        def number(signal: str) -> str:
-            value = tokens.value(signal, at)
+        def number(value: float | None) -> str:
             return ABSENT if value is None else f"{value:.3f}"
 
+        sampler, trainer = tokens.logprob[at], tokens.trainer[at]
+        gap = None if sampler is None or trainer is None else trainer - sampler
+        ratio = None if gap is None else exp(min(gap, 50.0))
         kind = "sampled" if tokens.sampled[at] else "sent, no loss"
         version = tokens.version[at]
         out = Text(no_wrap=True, overflow="ellipsis")
         out.append(f' "{visible(self._decode(tokens.ids[at]))}"', "bold")
         out.append(f"  id {tokens.ids[at]} · place {at} of {len(tokens.ids)} · turn ")
         out.append(f"{tokens.turn[at]} · segment {tokens.segment[at]} · {kind}\n")
-        out.append(f" logprob {number('logprob')} · trainer {number('trainer')} · gap ")
-        out.append(f"{number('gap')} · ratio {number('ratio')} · adv {number('advantage')} · ")
+        out.append(f" logprob {number(sampler)} · trainer {number(trainer)} · gap ")
+        out.append(f"{number(gap)} · ratio {number(ratio)} · adv {number(tokens.advantage[at])} · ")
         out.append(f"policy {ABSENT if version is None else f'v{version}'}")
         return out
 

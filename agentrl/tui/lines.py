@@ -129,10 +129,11 @@ def seen_lines(message: Message) -> list[str]:
         return [f"  < {message.role}  (nothing)"]
     text = message.content.removesuffix("\n").split("\n")
     hidden = len(text) - _HEAD - _TAIL
-    shown = [_cut(line) for line in text]
     if hidden > 0:
         note = f"… {_count(hidden, 'line')} hidden …"
-        shown = [*shown[:_HEAD], note, *shown[-_TAIL:]]
+        shown = [*map(_cut, text[:_HEAD]), note, *map(_cut, text[-_TAIL:])]
+    else:
+        shown = [_cut(line) for line in text]
     return [f"  < {message.role}", *(f"      {line}".rstrip() for line in shown)]
 
 

@@ -6,7 +6,7 @@ from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
@@ -94,6 +94,7 @@ class Rows(ScrollView, can_focus=True):
         self._cursor, self._stride = cursor, stride
         self._shown: Lines = Fixed([])
         self._head: Text | None = None
+        self._base = Style()
 
     @property
     def lines(self) -> Lines:
@@ -119,6 +120,10 @@ class Rows(ScrollView, can_focus=True):
         else:
             self.scroll_to(y=row, animate=False)
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._base = self.rich_style  # asked for once a frame: it walks up the whole tree
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         head = self._head is not None
@@ -127,7 +132,7 @@ class Rows(ScrollView, can_focus=True):
             return self._strip(Text(left) + self._head, width, Style(bold=True, underline=True))
         row = y + self.scroll_offset.y - head
         if not 0 <= row < len(self._shown):
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, self._base)
         line = self._shown.line(row, self.text_width)
         if not self._cursor:
             return self._strip(line, width, Style())
@@ -139,8 +144,8 @@ class Rows(ScrollView, can_focus=True):
     def _strip(self, text: Text, width: int, style: Style) -> Strip:
         text.no_wrap, text.end = True, ""
         text.truncate(width, pad=True)
-        strip = Strip(text.render(self.app.console), None).apply_style(self.rich_style + style)
-        return strip.adjust_cell_length(width, self.rich_style)
+        strip = Strip(text.render(self.app.console), None).apply_style(self._base + style)
+        return strip.adjust_cell_length(width, self._base)
 
     def watch_row(self, old: int, new: int) -> None:
         if self.is_mounted and old != new:
@@ -182,6 +187,10 @@ class Rows(ScrollView, can_focus=True):
 
     def action_page(self, side: int) -> None:
         self.action_move(side * max(self.size.height // 2, 1))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A text has nothing to choose, so that enter is left to its screen."""
+        return self._cursor if action == "choose" else True
 
     def action_choose(self) -> None:
         if self._cursor and len(self._shown):

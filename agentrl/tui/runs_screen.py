@@ -80,7 +80,7 @@ class RunsScreen(Screen[None]):
         live = sum(run.state == "running" for _, run in self._runs)
         title = f" agentrl replay   {self._folder}/  {len(self._runs)} runs  {live} live"
         title += f"   filter: {self._wanted}" if self._wanted else ""
-        self.query_one("#top", Static).update(Text(title, no_wrap=True))
+        self.query_one("#top", Static).update(Text(title, no_wrap=True), layout=False)
         self._tell(rows.row)
 
     def find(self, text: str) -> None:

@@ -44,7 +44,7 @@ class TreeView(Container):
         self.query_one("#nodes", Rows).show(_Nodes(self._drawn, columns, here), row)
         branches = {step for node in self._drawn if node.episode == here
                     for step, _, _ in node.forks}  # fmt: skip
-        self.query_one("#path", Static).update(path(play, branches, turn))
+        self.query_one("#path", Static).update(path(play, branches, turn), layout=False)
 
     def focus_inside(self) -> None:
         self.query_one("#nodes", Rows).focus()

@@ -74,7 +74,7 @@ class TurnsView(Container):
         rows = self.query_one("#turn", Rows)
         width = max(rows.text_width - 1, 20)
         texts = turn_texts(self._play, self._turn, whole=self._whole, think=self._think)
-        rows.show(Fixed([piece for text in texts for piece in _wrapped(text, width)]))
+        rows.show(Fixed([piece for text in texts for piece in wrapped(text, width)]))
         rows.go(0)
 
     def action_whole(self) -> None:
@@ -193,7 +193,7 @@ def _seen(message: Message, whole: bool) -> list[str]:
     return seen_lines(message)
 
 
-def _wrapped(text: Text, width: int) -> list[Text]:
+def wrapped(text: Text, width: int) -> list[Text]:
     """Broken at blanks where there are some; a very long line is cut."""
     if text.cell_len <= width:
         return [text]

@@ -1,12 +1,16 @@
 """A frame of `agentrl watch`, from metric rows to lines; pure, so that one line tests it."""
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 
 from rich.text import Text
 
 from agentrl.tui.desk import Alert, MetricRow, RunInfo
 from agentrl.tui.facts import BAD, DIM, GOOD, MARK, bar, known, seconds, spark
 from agentrl.tui.lines import visible
+
+WIDE = 110
+"""From this width on there are two columns."""
 
 LEVELS = {"error": BAD, "warn": MARK, "info": ""}
 
@@ -23,24 +27,18 @@ def frame(
     out = [_head(run, rows, width)]
     if not rows:
         return [*out, Text(" no step has been measured yet", DIM)]
-    room = max(width - 40, 8)
-    out += [Text(""), Text("learning", "bold")]
-    out += _reward(rows, room)
-    out += _heldout(rows, room)
-    out += [Text(""), Text("stability", "bold")]
-    for label, name, style in (
-        ("entropy", "entropy", ".3f"),
-        ("mismatch", "mismatch_mean", ".2g"),
-        ("mismatch max", "mismatch_max", ".2g"),
-        ("clipped", "clip_fraction", ".1%"),
-        ("grad norm", "grad_norm", ".3g"),
-        ("staleness", "staleness_mean", ".2f"),
-        ("staleness max", "staleness_max", ".0f"),
-    ):
-        out.append(_stat(rows, label, name, style, room))
-    out += [Text(""), Text("time", "bold"), *_use(rows, width)]
-    out += [Text(""), Text("last episodes", "bold"), *_failures(failures, width)]
-    return [*out, Text(""), Text("alerts", "bold"), *_alerts(alerts)]
+    wide = width >= WIDE
+    half = width // 2 - 1 if wide else width
+    left = [Text("learning", "bold"), *_learning(rows, half), *_stability(rows, half)]
+    right = [Text("time", "bold"), *_use(rows, half), Text("last episodes", "bold")]
+    right += [*_failures(failures, half), Text("alerts", "bold"), *_alerts(alerts)]
+    if not wide:
+        return [*out, *left, *right]
+    for one, other in zip_longest(left, right, fillvalue=Text()):
+        line = one.copy()
+        line.truncate(half, pad=True)
+        out.append(line + Text("│ ", DIM) + other)
+    return out
 
 
 def _head(run: RunInfo, rows: Sequence[MetricRow], width: int) -> Text:
@@ -68,19 +66,31 @@ def _line(label: str, value: str, trend: str, note: str = "") -> Text:
     return out
 
 
-def _reward(rows: Sequence[MetricRow], room: int) -> list[Text]:
-    last = rows[-1]
-    taught = sum(row.groups - row.flat for row in rows[-10:])
-    groups = sum(row.groups for row in rows[-10:])
-    value = _measured(last.reward, last.reward_ci)
-    curve = spark(_thinned([row.reward for row in rows], room), 0.0, 1.0)
-    note = f"groups that teach: {taught}/{groups} of the last {len(rows[-10:])} steps"
+def _learning(rows: Sequence[MetricRow], width: int) -> list[Text]:
+    room = max(width - 50, 8)
+    last, recent = rows[-1], rows[-10:]
+    taught, groups = sum(row.groups - row.flat for row in recent), sum(row.groups for row in recent)
+    rewards = spark(_thinned([row.reward for row in rows], room), 0.0, 1.0)
+    bad = spark(_thinned([float(row.malformed) for row in rows], room), 0.0)
     return [
-        _line("reward", value, curve),
-        _line("malformed", str(last.malformed), spark(_thinned(
-            [float(row.malformed) for row in rows], room), 0.0)),
-        Text(f" {note}", DIM),
-    ]  # fmt: skip
+        _line(
+            "reward", _measured(last.reward, last.reward_ci), rewards, f"{taught}/{groups} teach"
+        ),
+        *_heldout(rows, room),
+        _line("malformed", str(last.malformed), bad),
+    ]
+
+
+def _stability(rows: Sequence[MetricRow], width: int) -> list[Text]:
+    room = max(width - 50, 8)
+    return [
+        Text("stability", "bold"),
+        _stat(rows, "entropy", ("entropy", ".3f"), room),
+        _stat(rows, "mismatch", ("mismatch_mean", ".2g"), room, ("mismatch_max", ".2g")),
+        _stat(rows, "staleness", ("staleness_mean", ".2f"), room, ("staleness_max", ".0f")),
+        _stat(rows, "clipped", ("clip_fraction", ".1%"), room),
+        _stat(rows, "grad norm", ("grad_norm", ".3g"), room),
+    ]
 
 
 def _heldout(rows: Sequence[MetricRow], room: int) -> list[Text]:
@@ -113,11 +123,23 @@ def _whisker(mean: float, ends: tuple[float, float], room: int) -> str:
     return "".join(cells).rstrip()
 
 
-def _stat(rows: Sequence[MetricRow], label: str, name: str, style: str, room: int) -> Text:
-    values = [row.stats.get(name) for row in rows]
-    last = values[-1]
-    shown = format(last, style) if last is not None and known(last) else "—"
-    return _line(label, shown, spark(_thinned(values, room)))
+def _stat(
+    rows: Sequence[MetricRow],
+    label: str,
+    of: tuple[str, str],
+    room: int,
+    most: tuple[str, str] | None = None,
+) -> Text:
+    """A statistic (its name, its format) with its course; `most` is the greatest beside it."""
+    values = [row.stats.get(of[0]) for row in rows]
+    note = ""
+    if most is not None:
+        note = f"at most {_shown(rows[-1].stats.get(most[0]), most[1])}"
+    return _line(label, _shown(values[-1], of[1]), spark(_thinned(values, room)), note)
+
+
+def _shown(value: float | None, style: str) -> str:
+    return format(value, style) if value is not None and known(value) else "—"
 
 
 def _use(rows: Sequence[MetricRow], width: int) -> list[Text]:

@@ -1,0 +1,33 @@
+"""A viewer over the recorded run, and its screen as text."""
+
+from pathlib import Path
+from typing import Any
+
+from agentrl.run.alerts import alerts
+from agentrl.run.looks import metric_rows
+from agentrl.run.runs import list_runs
+from agentrl.tui.app import Viewer, browse
+from agentrl.tui.desk import Desk
+
+SMALL, LARGE = (80, 24), (160, 48)
+WORDS = ["count", " the", " words", " of", " file", "\n", "<|im_end|>", " é", " 3", "."]
+
+
+def desk(runs: Path) -> Desk:
+    """The real one, but for the tokenizer: ten words, whatever the shipped model says."""
+    return Desk(
+        lambda: list_runs(runs),
+        lambda folder: lambda token: WORDS[token % len(WORDS)],
+        metric_rows(),
+        alerts,
+    )
+
+
+def viewer(runs: Path, run: Path | None = None, **place: Any) -> Viewer:
+    return browse(desk(runs), runs, run, **place)
+
+
+def shown(app: Viewer) -> str:
+    """What stands on the screen, without colours and trailing blanks."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in strips)
