@@ -19,6 +19,7 @@ from agentrl.errors import (
 )
 
 HEAVY = ("torch", "transformers", "pydantic", "rich", "pyarrow", "numpy", "msgspec", "jinja2")
+HEAVY += ("textual",)
 PROBE = """
 import sys
 from agentrl.cli import main

@@ -94,6 +94,7 @@ class LearnerSection(BaseModel):
     threads: Positive = 1
     token_budget: Positive = 8_192
     process: bool = True
+    record_tokens: bool = False
 
 
 class SchedulerSection(BaseModel):

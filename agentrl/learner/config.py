@@ -32,6 +32,8 @@ class LearnerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             reaching that value at `max_steps`.
         token_budget: positions (rows * longest row) computed together; bounds memory only.
         keep: published versions that stay on disk.
+        record_tokens: write the log-probability of every trained token into the run's record, as
+            `TokensScored` events of the writer `learner`.
     """
 
     loss: Kind = "ppo"
@@ -60,6 +62,7 @@ class LearnerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     token_budget: int = 4_096
     threads: int = 1
     keep: int = 2
+    record_tokens: bool = False
 
 
 def rate(config: LearnerConfig, step: int) -> float:

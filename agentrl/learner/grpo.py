@@ -26,7 +26,9 @@ from agentrl.learner.correction import correction_weights, effective_sample_size
 from agentrl.learner.loss import clipped_tokens, kl, policy_loss, ratios
 from agentrl.learner.model import spread, token_logprobs
 from agentrl.learner.publish import publish
+from agentrl.trajectory.events import TokensScored
 from agentrl.trajectory.records import Segment
+from agentrl.trajectory.store import RunStore
 
 
 class Seen:
@@ -42,6 +44,7 @@ class Seen:
         self.losses: list[float] = []
         self.norms: list[float] = []
         self.skipped = 0
+        self.scored: list[tuple[Tensor, Tensor]] = []  # (log pi, mask) [B,T] of each micro-batch
 
     def stats(self) -> Stats:
         """Means over what was seen; of nothing, zeros."""
@@ -78,6 +81,7 @@ class GrpoLearner:
             self.model.parameters(), c.lr, c.betas, c.eps, c.weight_decay
         )
         self._version = 0
+        self._record = RunStore(out, writer="learner") if self.config.record_tokens else None
 
     @property
     def version(self) -> int:
@@ -97,13 +101,23 @@ class GrpoLearner:
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         with threads(self.config.threads):
-            parts = [self._pack(part) for part in self._parts(batch)]
+            split = self._parts(batch)
+            parts = [self._pack(part) for part in split]
             olds = [self._proximal(micros) for micros in parts]
             for epoch in range(self.config.epochs):
                 for micros, old in zip(parts, olds, strict=True):
                     self._update(micros, old, seen, first=epoch == 0)
         stale = [float(self._version - segment.oldest) for segment in batch]
         self._version += 1
+        if self._record is not None:
+            rows = [
+                part[row]
+                for part, micros in zip(split, parts, strict=True)
+                for micro in micros
+                for row in micro.rows
+            ]
+            for event in scored_tokens(rows, seen.scored, self._version):
+                self._record.append(event)
         return seen.stats() | {
             "lr": lr,
             "tokens": float(sum(sum(segment.mask) for segment in batch)),
@@ -235,12 +249,30 @@ class GrpoLearner:
 
     def _measure(self, seen: Seen, micro: MicroBatch, logp: Tensor, old: Tensor) -> None:
         c, mask = self.config, micro.mask
+        seen.scored.append((logp, mask))
         seen.logp.append(logp[mask])
         seen.mu.append(micro.logprobs[mask])
         seen.ratio.append(ratios(logp, old, mask, c.loss)[mask])
         bounds = {"clip_low": c.clip_low, "clip_high": c.clip_high}
         clipped = clipped_tokens(logp, old, micro.advantages, mask, **bounds, kind=c.loss)
         seen.clipped.append(clipped[mask].float())
+
+
+def scored_tokens(
+    rows: Sequence[Segment], measured: Sequence[tuple[Tensor, Tensor]], step: int
+) -> Iterator[TokensScored]:
+    """What each row's trained tokens were given when the step first saw them.
+
+    `rows` are the segments in the order of the micro-batches. One with a number that is not
+    finite is left out: the record holds finite numbers, and the step's statistics tell of it.
+    """
+    lines = ((logp[i], mask[i]) for logp, mask in measured for i in range(len(mask)))
+    for segment, (logp, mask) in zip(rows, lines, strict=True):
+        numbers = tuple(logp[mask].tolist())
+        if all(map(math.isfinite, numbers)):
+            yield TokensScored(
+                episode=segment.trajectory, step=step, segment=segment.index, logprobs=numbers
+            )
 
 
 def refuse_empty(batch: Sequence[Segment]) -> None:

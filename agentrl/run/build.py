@@ -213,6 +213,7 @@ def learner(config: RunConfig, folder: Path, run_dir: Path) -> GrpoLearner | Lea
         token_budget=s.token_budget,
         threads=s.threads,
         keep=s.keep,
+        record_tokens=s.record_tokens,
     )
     return (LearnerProcess if s.process else GrpoLearner)(folder, run_dir, settings)
 

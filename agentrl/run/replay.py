@@ -4,7 +4,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,10 @@ from agentrl.errors import ConfigError
 from agentrl.run.alerts import alerts
 from agentrl.run.looks import decoder, metric_rows
 from agentrl.run.metrics import moves
-from agentrl.run.runs import find_run, list_runs
+from agentrl.run.runs import find_run, list_runs, read_run
 from agentrl.trajectory.fold import fold
 from agentrl.trajectory.foreign import read_file
-from agentrl.trajectory.index import load
+from agentrl.trajectory.index import Index
 from agentrl.trajectory.records import Trajectory
 from agentrl.trajectory.store import RunStore
 
@@ -57,7 +57,7 @@ def main(args: argparse.Namespace) -> int:
     file = Path(args.address) if args.address and Path(args.address).is_file() else None
     address = parse_address("@latest" if file or not args.address else args.address)
     place = args.episode or args.group or address.place
-    if on_a_terminal(args) and args.html is None:
+    if on_a_terminal(args) and args.html is None and args.limit is None:
         return _screens(args, file, address, place)
     folder, episodes = _read(args, file, address)
     if place in episodes:
@@ -95,7 +95,11 @@ def on_a_terminal(args: argparse.Namespace) -> bool:
 def desk_of(args: argparse.Namespace) -> Any:
     """What the screens ask of the runs' folders."""
     return args.viewer.desk(
-        runs=lambda: list_runs(args.runs), decoder=decoder, rows=metric_rows(), alerts=alerts
+        runs=lambda: list_runs(args.runs),
+        info=read_run,
+        decoder=decoder,
+        rows=metric_rows(),
+        alerts=alerts,
     )
 
 
@@ -107,11 +111,9 @@ def _screens(args: argparse.Namespace, file: Path | None, address: Address, plac
     where = ["not success and stop!=''"] if args.failed else []
     where += ["success"] if args.solved else []
     episode = place or None
-    if place and run is not None:
-        known = {entry.group for entry in load(run)}
-        if place in known:
-            where.append(f"group=={place!r}")
-            episode = None
+    if place and run is not None and _is_group(run, place):
+        where.append(f"group=={place!r}")
+        episode = None
     args.viewer.replay(
         desk_of(args), args.runs, run, file=file, episode=episode, turn=address.step,
         where=" and ".join(where),
@@ -119,15 +121,30 @@ def _screens(args: argparse.Namespace, file: Path | None, address: Address, plac
     return 0
 
 
+def _is_group(run: Path, place: str) -> bool:
+    """Whether a place is a group, and not an episode. ConfigError where it is neither."""
+    index = Index(run)
+    for look in (lambda: None, index.settle):  # the second look reads what is not indexed yet
+        look()
+        if place in index.columns["group"]:
+            return True
+        if index.place(place) is not None:
+            return False
+    raise _no_such_place(place, [*set(index.columns["group"]), *index.columns["episode"]])
+
+
 def _of_group(episodes: Mapping[str, Trajectory], place: str) -> list[Trajectory]:
     found = [t for t in episodes.values() if t.group == place]
     if found:
         return found
-    known = [*dict.fromkeys(t.group for t in episodes.values()), *episodes]
+    raise _no_such_place(place, [*dict.fromkeys(t.group for t in episodes.values()), *episodes])
+
+
+def _no_such_place(place: str, known: Sequence[str]) -> ConfigError:
     near = get_close_matches(place, known, 1, 0.3)
-    raise ConfigError(
+    return ConfigError(
         f"no episode or group is called {place!r}",
-        where=f"{len(episodes)} episodes in this run",
+        where=f"{len(known)} episodes and groups in this run",
         help=f"one with a similar name exists: `{near[0]}`" if near else "leave it out to list all",
     )
 

@@ -54,9 +54,10 @@ Decoder = Callable[[int], str]
 
 
 class Desk(Struct, frozen=True):
-    """Where the viewer gets what is not in a record."""
+    """Where the viewer gets what is not in a record. `info` raises where the folder is gone."""
 
     runs: Callable[[], Sequence[tuple[Path, RunInfo]]]
+    info: Callable[[Path], RunInfo]
     decoder: Callable[[Path], Decoder]
     rows: Callable[[Path], Sequence[MetricRow]]
     alerts: Callable[[Sequence[MetricRow]], Sequence[Alert]]

@@ -118,7 +118,6 @@ class EpisodesScreen(Screen[None]):
             self._tell()
         self.source.commit(news)
         if news:
-            self._found.clear()
             self._flat = flat_groups(self.source.columns)
             self.reorder()
 
@@ -164,7 +163,8 @@ class EpisodesScreen(Screen[None]):
 
     @work(thread=True)
     def _narrow(self, where: str) -> None:
-        """Searching reads the record, so it does not hold up the screen."""
+        """Searching reads the record, so it does not hold up the screen; it is done once."""
+        self._found.clear()
         app = self.app
         app.call_from_thread(self._say, "searching the events …")
         try:

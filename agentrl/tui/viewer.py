@@ -14,12 +14,13 @@ __all__ = ["desk", "frame", "html", "lines", "replay", "summary", "watch"]
 
 def desk(
     runs: Callable[[], Sequence[tuple[Path, RunInfo]]],
+    info: Callable[[Path], RunInfo],
     decoder: Callable[[Path], Decoder],
     rows: Callable[[Path], Sequence[MetricRow]],
     alerts: Callable[[Sequence[MetricRow]], Sequence[Alert]],
 ) -> Desk:
     """What the screens ask of the outside, by name."""
-    return Desk(runs, decoder, rows, alerts)
+    return Desk(runs, info, decoder, rows, alerts)
 
 
 def replay(

@@ -74,10 +74,11 @@ class WatchScreen(Screen[None]):
 
     def draw(self) -> None:
         """The frame as of now."""
-        info = next((run for path, run in self._desk.runs() if path == self._folder), None)
         rows = self.query_one(Rows)
-        if info is None:
-            rows.show(Fixed([Text(f"{self._folder} is gone")]))
+        try:
+            info = self._desk.info(self._folder)
+        except AgentRLError as error:
+            rows.show(Fixed([Text(line) for line in str(error).split("\n")]))
             return
         metrics = self._desk.rows(self._folder)
         failures = classes(self._source.columns)

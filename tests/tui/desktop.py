@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from textual.pilot import Pilot
+
 from agentrl.run.alerts import alerts
 from agentrl.run.looks import metric_rows
-from agentrl.run.runs import list_runs
+from agentrl.run.runs import list_runs, read_run
 from agentrl.tui.app import Viewer, browse
 from agentrl.tui.desk import Desk
 
@@ -17,6 +19,7 @@ def desk(runs: Path) -> Desk:
     """The real one, but for the tokenizer: ten words, whatever the shipped model says."""
     return Desk(
         lambda: list_runs(runs),
+        read_run,
         lambda folder: lambda token: WORDS[token % len(WORDS)],
         metric_rows(),
         alerts,
@@ -25,6 +28,18 @@ def desk(runs: Path) -> Desk:
 
 def viewer(runs: Path, run: Path | None = None, **place: Any) -> Viewer:
     return browse(desk(runs), runs, run, **place)
+
+
+async def settled(pilot: Pilot[None]) -> str:
+    """The screen once two looks at it are alike: the footer follows the focus a little later."""
+    before = ""
+    for _ in range(100):
+        await pilot.pause()
+        text = shown(pilot.app)  # type: ignore[arg-type]
+        if text == before and text.split("\n")[-1].strip():
+            return text
+        before = text
+    raise AssertionError(f"the screen does not come to rest:\n{before}")
 
 
 def shown(app: Viewer) -> str:

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from agentrl.trajectory import index
-from tests.tui.desktop import LARGE, SMALL, shown, viewer
+from tests.tui.desktop import LARGE, SMALL, settled, viewer
 from tests.tui.recorded import record
 
 KEPT = Path(__file__).parent / "screens"
@@ -36,8 +36,7 @@ async def pictures(runs: Path, size: tuple[int, int]) -> dict[str, str]:
         await pilot.pause()
         for name, keys in WALK:
             await pilot.press(*keys)
-            await pilot.pause()
-            out[name] = shown(app)
+            out[name] = await settled(pilot)
     return out
 
 

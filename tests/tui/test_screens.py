@@ -16,7 +16,7 @@ from agentrl.tui.episodes_screen import EpisodesScreen
 from agentrl.tui.lens_view import LensView
 from agentrl.tui.runs_screen import RunsScreen
 from agentrl.tui.watch_screen import WatchScreen
-from tests.tui.desktop import LARGE, SMALL, shown, viewer
+from tests.tui.desktop import LARGE, SMALL, settled, shown, viewer
 from tests.tui.pictures import WALK, joined, kept, pictures
 from tests.tui.recorded import Pen, record, shell
 
@@ -53,38 +53,53 @@ def test_a_tiny_terminal_without_colour_shows_every_screen(
 
 
 def test_reward_and_status_stand_in_every_view(runs: Path) -> None:
-    for key in ("1", "3", "4", "5", "6"):
-        text = walk(viewer(runs, runs / RUN, episode="g0.1"), key)
-        assert "✗ 0.00  adv -0.90 · done · 3 turns" in text, key
+    async def go() -> None:
+        app = viewer(runs, runs / RUN, episode="g0.1")
+        async with app.run_test(size=SMALL) as pilot:
+            for key in ("1", "3", "4", "5", "6"):
+                await pilot.press(key)
+                await pilot.pause()
+                assert "✗ 0.00  adv -0.90 · done · 3 turns" in shown(app), key
+
+    asyncio.run(go())
 
 
-@pytest.mark.parametrize(
-    ("keys", "episode", "turn"),
-    [
-        (("l",), "g0.1", 1),
-        (("right", "right"), "g0.1", 2),
-        (("l", "l", "l", "h"), "g0.1", 1),
-        (("dollar_sign",), "g0.1", 2),
-        (("dollar_sign", "0"), "g0.1", 0),
-        (("j",), "g0.1", 1),
-        (("semicolon",), "g0.1", 1),
-        (("dollar_sign", "comma"), "g0.1", 1),
-        (("H",), "g0.0", 0),
-        (("L",), "g0.2", 0),
-        (("right_curly_bracket", "right_curly_bracket"), "g1.0", 0),
-        (("left_curly_bracket",), "g0.0", 0),
-        (("ctrl+g", "2", "enter"), "g0.1", 2),
-        (("slash", *"echo", "enter"), "g0.1", 2),
-        (("slash", *"line", "enter", "n"), "g0.1", 2),
-        (("slash", *"cat", "enter"), "g0.1", 0),
-    ],
+MOVES = (
+    (("l",), "g0.1", 1),
+    (("right", "right"), "g0.1", 2),
+    (("l", "l", "l", "h"), "g0.1", 1),
+    (("dollar_sign",), "g0.1", 2),
+    (("dollar_sign", "0"), "g0.1", 0),
+    (("j",), "g0.1", 1),
+    (("semicolon",), "g0.1", 1),
+    (("dollar_sign", "comma"), "g0.1", 1),
+    (("H",), "g0.0", 0),
+    (("L",), "g0.2", 0),
+    (("right_curly_bracket", "right_curly_bracket"), "g1.0", 0),
+    (("left_curly_bracket",), "g0.0", 0),
+    (("ctrl+g", "2", "enter"), "g0.1", 2),
+    (("slash", *"echo", "enter"), "g0.1", 2),
+    (("slash", *"unrea", "enter"), "g0.1", 1),
+    (("slash", *"one two", "enter", "n"), "g0.1", 0),
 )
-def test_a_key_moves_to_the_turn_or_episode_it_says(
-    runs: Path, keys: tuple[str, ...], episode: str, turn: int
-) -> None:
-    app = viewer(runs, runs / RUN, episode="g0.1")
-    text = walk(app, *keys)
-    assert text.startswith(f" {RUN}:{episode}#{turn} ")
+"""Keys pressed at the first turn of g0.1, and where they lead."""
+
+
+def test_each_key_moves_to_the_turn_or_episode_it_says(runs: Path) -> None:
+    async def go() -> None:
+        app = viewer(runs, runs / RUN, episode="g0.1")
+        async with app.run_test(size=SMALL) as pilot:
+            await pilot.pause()
+            screen = app.screen
+            assert isinstance(screen, EpisodeScreen)
+            for keys, episode, turn in MOVES:
+                screen.open("g0.1", 0)
+                await pilot.press(*(_key(key) for key in keys))
+                await pilot.pause()
+                assert (screen.episode, screen.turn) == (episode, turn), keys
+            assert shown(app).startswith(f" {RUN}:g0.1#0 ")
+
+    asyncio.run(go())
 
 
 async def _lens(pilot: Pilot[None], *keys: str) -> LensView:
@@ -275,9 +290,17 @@ def test_nothing_in_a_run_reaches_the_terminal_as_a_command(tmp_path: Path) -> N
         pen.open(9)
         pen.turn(Message("assistant", "\x1b]0;title\x07 \u202e"), "\x9b31m\r\x00")
         pen.stop(None, "error", "\x1b[H")
-    for keys in ("1", "3", "4", "6"):
-        text = walk(viewer(tmp_path, folder, episode="\x1b[2Jg9.0"), keys)
-        assert not set(text) & set("\x1b\x9b\r\x07\x00\u202e")
+
+    async def go() -> None:
+        app = viewer(tmp_path, folder, episode="\x1b[2Jg9.0")
+        async with app.run_test(size=LARGE) as pilot:
+            for key in ("1", "3", "4", "6", "q"):
+                await pilot.press(key)
+                text = await settled(pilot)
+                assert not set(text) & set("\x1b\x9b\r\x07\x00\u202e")
+                assert "\\x1b[2Jg9.0" in text
+
+    asyncio.run(go())
 
 
 def test_an_episode_becomes_a_page_where_the_person_stands(
