@@ -114,6 +114,7 @@ class Index:
         self._stuck: set[tuple[str, str, float]] = set()
         self._opened: set[str] = set()
         self._sizes: dict[str, int] | None = None
+        self._changed: dict[str, Entry] = {}
         if not anew:
             self._take_up()
 
@@ -137,17 +138,23 @@ class Index:
         if self.current:
             return {}
         self._sizes = shard_sizes(self.root)  # before reading: what comes meanwhile makes it old
-        changed: dict[str, Entry] = {}
-        for stem, event in self._news():
-            self.read += 1
-            if not isinstance(event, EpisodeHappening):
-                continue
-            before = self._before(changed, event)
-            if before is None and not isinstance(event, EpisodeOpened):
-                self.headless += 1
-                continue
-            changed[event.episode] = advance(before, event, stem)
+        try:
+            for stem, event in self._news():
+                self.read += 1
+                if isinstance(event, EpisodeHappening):
+                    self._happened(stem, event)
+        except BaseException:
+            self._sizes = None  # what was found so far is kept for the next look
+            raise
+        changed, self._changed = self._changed, {}
         return changed
+
+    def _happened(self, stem: str, event: EpisodeHappening) -> None:
+        before = self._before(self._changed, event)
+        if before is None and not isinstance(event, EpisodeOpened):
+            self.headless += 1
+        else:
+            self._changed[event.episode] = advance(before, event, stem)
 
     def _before(self, changed: dict[str, Entry], event: EpisodeHappening) -> Entry | None:
         if isinstance(event, EpisodeOpened):

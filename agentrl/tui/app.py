@@ -73,7 +73,7 @@ class Viewer(App[None]):
         try:
             self.push_screen(EpisodesScreen(RunSource(message.folder)))
         except AgentRLError as error:
-            self.notify(str(error), severity="error")
+            self.notify(str(error), severity="error", markup=False)
 
     def on_runs_screen_watch(self, message: RunsScreen.Watch) -> None:
         self.push_screen(WatchScreen(self._desk, message.folder))

@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from rich.text import Text
-from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
@@ -23,13 +22,13 @@ from agentrl.tui.page import page
 from agentrl.tui.play import Play
 from agentrl.tui.prompt import Prompt
 from agentrl.tui.rows import Rows
-from agentrl.tui.sources import News, Source, place_of
+from agentrl.tui.sources import Source, place_of
 from agentrl.tui.tree_view import TreeView
 from agentrl.tui.turns_view import TurnsView, turn_texts
 
 VIEWS = ("turns", "tokens", "context", "diff", "tree")
 NUMBERS = {"turns": 1, "tokens": 3, "context": 4, "diff": 5, "tree": 6}
-LOOK_S = 1.0
+LOOK_S = 0.5
 
 
 class EpisodeScreen(Screen[None]):
@@ -85,7 +84,6 @@ class EpisodeScreen(Screen[None]):
         self._versus = versus
         self._first = view
         self._wanted = ""
-        self._busy = False
 
     def compose(self) -> ComposeResult:
         yield Static(id="top")
@@ -112,7 +110,7 @@ class EpisodeScreen(Screen[None]):
         try:
             self.play = self.source.episode(episode)
         except AgentRLError as error:
-            self.notify(str(error), severity="error")
+            self.notify(str(error), severity="error", markup=False)
             return
         self.episode = episode
         count = len(self.play.turns)
@@ -120,25 +118,13 @@ class EpisodeScreen(Screen[None]):
         self.show()
 
     def look(self) -> None:
-        """While it is played, take up what was written."""
-        if self.play is not None and self.is_current and not self._busy:
-            self._busy = True
-            self._gather()
-
-    @work(thread=True)
-    def _gather(self) -> None:
-        try:
-            news = self.source.gather()
-        except AgentRLError:
-            news = None  # the list of episodes tells of it; this one is shown as it was
-        self.app.call_from_thread(self._take, news)
-
-    def _take(self, news: News) -> None:
-        self._busy = False
-        self.source.commit(news)
-        if news and self.episode in news and self.play is not None:
+        """Take up what was written; at the last turn the cursor goes with the episode."""
+        if not self.is_current:
+            return
+        if self.episode in self.source.take() and self.play is not None:
             at_end = self.turn >= len(self.play.turns) - 1
             self.open(self.episode, -1 if at_end else self.turn)
+        self.source.look()
 
     def show(self) -> None:
         """Everything that depends on the episode, the turn and the view."""
@@ -174,7 +160,7 @@ class EpisodeScreen(Screen[None]):
         try:
             return self.source.episode(name)
         except AgentRLError as error:
-            self.notify(str(error), severity="error")
+            self.notify(str(error), severity="error", markup=False)
             return None
 
     def _best_sibling(self) -> str | None:
@@ -233,7 +219,9 @@ class EpisodeScreen(Screen[None]):
         if 0 <= at < len(places):
             self.open(str(self.source.columns["episode"][places[at]]))
         else:
-            self.notify("that was the last one" if by > 0 else "that was the first one")
+            self.notify(
+                "that was the last one" if by > 0 else "that was the first one", markup=False
+            )
 
     def action_marker(self, by: int) -> None:
         marks = self.play.markers() if self.play is not None else []
@@ -263,7 +251,7 @@ class EpisodeScreen(Screen[None]):
             if any(self._wanted in text.plain for text in texts):
                 self.action_to(turn)
                 return
-        self.notify(f"no turn holds {self._wanted!r}")
+        self.notify(f"no turn holds {self._wanted!r}", markup=False)
 
     def action_export(self) -> None:
         if self.play is None:
@@ -272,14 +260,14 @@ class EpisodeScreen(Screen[None]):
         try:
             Path(name).write_text(page(self.play, self.source.name, self._decode))
         except OSError as error:
-            self.notify(f"cannot write {name}: {error.strerror}", severity="error")
+            self.notify(f"cannot write {name}: {error.strerror}", severity="error", markup=False)
         else:
-            self.notify(f"wrote {Path(name).absolute()}")
+            self.notify(f"wrote {Path(name).absolute()}", markup=False)
 
     def action_address(self) -> None:
         address = f"{self.source.name}:{self.episode}#{self.turn}"
         self.app.copy_to_clipboard(address)
-        self.notify(f"copied {address}")
+        self.notify(f"copied {address}", markup=False)
 
     def action_copy(self) -> None:
         if self.play is None:
@@ -289,4 +277,4 @@ class EpisodeScreen(Screen[None]):
             self.app.copy_to_clipboard("\n".join(text.plain for text in texts))
         else:
             self.app.copy_to_clipboard("\n".join(lines(self.play.trajectory)))
-        self.notify(f"copied turn {self.turn}")
+        self.notify(f"copied turn {self.turn}", markup=False)

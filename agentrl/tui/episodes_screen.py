@@ -1,11 +1,11 @@
 """The episodes of a run: sorted, filtered, searched, grouped; of any number."""
 
+import threading
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from rich.text import Text
-from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.message import Message
@@ -18,9 +18,10 @@ from agentrl.tui.facts import DIM, MARK, reward_mark, seconds, signed
 from agentrl.tui.lines import visible
 from agentrl.tui.prompt import Prompt
 from agentrl.tui.rows import Rows
-from agentrl.tui.sources import News, Source
+from agentrl.tui.sources import Source
+from agentrl.tui.where import matching
 
-LOOK_S = 1.0
+LOOK_S = 0.5
 COLUMNS = (
     ("episode", 15, "opened"),
     ("reward", 12, "reward"),
@@ -66,6 +67,13 @@ class EpisodesScreen(Screen[None]):
             super().__init__()
             self.source, self.one, self.other = source, one, other
 
+    class Searched(Message):
+        """The events were searched for what a filter asks of them."""
+
+        def __init__(self, where: str, fault: str) -> None:
+            super().__init__()
+            self.where, self.fault = where, fault
+
     def __init__(self, source: Source, where: str = "") -> None:
         super().__init__()
         self.source = source
@@ -75,7 +83,7 @@ class EpisodesScreen(Screen[None]):
         self._marked: list[str] = []
         self._flat: set[str] = set()
         self._found: dict[str, set[str]] = {}
-        self._busy, self._follow, self._left, self._fault = False, True, False, ""
+        self._follow, self._left, self._fault = True, False, ""
 
     def compose(self) -> ComposeResult:
         yield Static(id="top")
@@ -98,28 +106,15 @@ class EpisodesScreen(Screen[None]):
             self.reorder()
 
     def look(self) -> None:
-        """Take up what was written meanwhile; one look at a time."""
-        if self._follow and not self._busy and self.is_current:
-            self._busy = True
-            self._gather()
-
-    @work(thread=True)
-    def _gather(self) -> None:
-        try:
-            news = self.source.gather()
-            self.app.call_from_thread(self._take, news, "")
-        except AgentRLError as error:
-            self.app.call_from_thread(self._take, None, str(error).split("\n")[0])
-
-    def _take(self, news: News, fault: str) -> None:
-        self._busy = False
-        if fault != self._fault:
-            self._fault = fault
-            self._tell()
-        self.source.commit(news)
-        if news:
+        """Show what has been found, and begin to read what was written since."""
+        if not self.is_current or not self._follow:
+            return
+        if self.source.take():
             self._flat = flat_groups(self.source.columns)
             self.reorder()
+        elif self.source.fault != self._fault:
+            self._tell()
+        self.source.look()
 
     def reorder(self) -> None:
         """Order the table anew; the cursor stays on its episode."""
@@ -136,7 +131,7 @@ class EpisodesScreen(Screen[None]):
                 search=self._search,
             )
         except ConfigError as error:
-            self.notify(f"{error.what}. {error.help}", severity="error")
+            self.notify(f"{error.what}: {error.help}", severity="error", markup=False)
             self.where = ""
             self.places = ordered(columns, self.sort, falling=self.falling, group=self.group)
         where = np.flatnonzero(columns["episode"][self.places] == before)
@@ -161,19 +156,29 @@ class EpisodesScreen(Screen[None]):
             self._found[text] = self.source.search(text)
         return self._found[text]
 
-    @work(thread=True)
     def _narrow(self, where: str) -> None:
-        """Searching reads the record, so it does not hold up the screen; it is done once."""
+        """Searching reads the record, so a thread does it, once, and the screen stays awake."""
         self._found.clear()
-        app = self.app
-        app.call_from_thread(self._say, "searching the events …")
-        try:
-            matched = ordered(self.source.columns, where=where, search=self._search)
-            app.call_from_thread(self._narrowed, where, len(matched))
-        except AgentRLError as error:
-            app.call_from_thread(self._say, str(error).split("\n")[0])
+        if "text(" not in where:
+            self._narrowed(where)
+            return
+        self._say("searching the events …")
+        threading.Thread(target=self._read, args=(where,), daemon=True).start()
 
-    def _narrowed(self, where: str, count: int) -> None:
+    def _read(self, where: str) -> None:
+        try:
+            matching(where, self.source.columns, self._search)
+        except AgentRLError as error:
+            self.post_message(self.Searched("", str(error).split("\n")[0]))
+        else:
+            self.post_message(self.Searched(where, ""))
+
+    def on_episodes_screen_searched(self, message: Searched) -> None:
+        self._narrowed(message.where)
+        if message.fault:
+            self.notify(message.fault, severity="error", markup=False)
+
+    def _narrowed(self, where: str) -> None:
         self.where = where
         self.reorder()
 
@@ -193,7 +198,8 @@ class EpisodesScreen(Screen[None]):
         parts = [f"where: {self.where or 'all'}", f"sort: {self.sort} {arrow}"]
         parts += [f"grouped by {self.group}"] if self.group else []
         parts += [] if self._follow else ["not following"]
-        parts += [f"✗ {self._fault}"] if self._fault else []
+        self._fault = self.source.fault
+        parts += [f"✗ {visible(self._fault)}"] if self._fault else []
         self._say("   ".join(parts))
 
     def _head(self) -> Text:
@@ -274,7 +280,7 @@ class EpisodesScreen(Screen[None]):
         episode = self.under(self.query_one("#episodes", Rows).row)
         if episode is not None:
             self.app.copy_to_clipboard(f"{self.source.name}:{episode}")
-            self.notify(f"copied {self.source.name}:{episode}")
+            self.notify(f"copied {self.source.name}:{episode}", markup=False)
 
     def action_follow(self) -> None:
         self._follow = not self._follow

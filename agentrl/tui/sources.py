@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 
 import msgspec
 
-from agentrl.errors import StoreError
+from agentrl.errors import AgentRLError, StoreError
 from agentrl.trajectory.events import EpisodeEvent, EpisodeHappening
 from agentrl.trajectory.foreign import read_file
 from agentrl.trajectory.index import Entry, Index, advance, columns_of
@@ -18,23 +18,24 @@ from agentrl.trajectory.store import RunStore
 from agentrl.tui.play import Play, play
 from agentrl.tui.where import Columns
 
-News = dict[str, Entry] | None
-"""Episodes that are new or changed; None where another look is still under way."""
+News = dict[str, Entry]
+"""Episodes that are new or changed."""
 
 
 class Source(Protocol):
     """Episodes to look at.
 
-    `gather` may run in another thread; what it found must be given to `commit`, and until then
-    another `gather` finds nothing (None).
+    `look` begins to read what is new and returns at once; `take` says what has been found, and has
+    it in `columns` from then on. `fault` is the last thing that could not be read.
     """
 
     name: str
+    fault: str
 
     @property
     def columns(self) -> Columns: ...
-    def gather(self) -> News: ...
-    def commit(self, news: News) -> None: ...
+    def look(self) -> None: ...
+    def take(self) -> News: ...
     def episode(self, name: str) -> Play: ...
     def search(self, text: str) -> set[str]: ...
 
@@ -50,32 +51,42 @@ class RunSource:
         self.name = root.name
         self.root = root
         self.index = Index(root)
-        self._lock = threading.Lock()
-        self._out = False  # gathered, and not committed yet
+        self.fault = ""
+        self._lock = threading.Lock()  # held by whoever changes the index
+        self._news: News = {}
 
     @property
     def columns(self) -> Columns:
         return self.index.columns
 
-    def gather(self) -> News:
-        with self._lock:
-            if self._out:
-                return None
-            self._out = True
-        try:
-            return self.index.gather()
-        except BaseException:
-            self._out = False
-            raise
+    def look(self) -> None:
+        """In a thread that nobody waits for, not even at the end; one look at a time."""
+        if not self._lock.locked():
+            threading.Thread(target=self._look, daemon=True).start()
 
-    def commit(self, news: News) -> None:
+    def take(self) -> News:
         """The first long look is saved, so that the run opens at once the next time."""
-        if news is None:
+        if not self._news or not self._lock.acquire(blocking=False):
+            return {}
+        try:
+            news, self._news = self._news, {}
+            self.index.commit(news)
+            if len(news) >= WORTH_SAVING and os.access(self.root, os.W_OK):
+                self.index.save()
+        finally:
+            self._lock.release()
+        return news
+
+    def _look(self) -> None:
+        if not self._lock.acquire(blocking=False):
             return
-        self.index.commit(news)
-        if len(news) >= WORTH_SAVING and os.access(self.root, os.W_OK):
-            self.index.save()
-        self._out = False
+        try:
+            if not self._news:  # what was found before has to be taken first
+                self._news = self.index.gather()
+        except (AgentRLError, OSError) as error:
+            self.fault = str(error).split("\n")[0]
+        finally:
+            self._lock.release()
 
     def episode(self, name: str) -> Play:
         """One episode, from the shards that hold it. `StoreError` where there is none."""
@@ -104,6 +115,7 @@ class FileSource:
 
     def __init__(self, path: Path) -> None:
         self.name = path.name
+        self.fault = ""
         self._events: dict[str, list[EpisodeEvent]] = {}
         entries: dict[str, Entry] = {}
         for event in read_file(path):
@@ -115,11 +127,11 @@ class FileSource:
     def columns(self) -> Columns:
         return self._columns
 
-    def gather(self) -> News:
+    def look(self) -> None:
         return None
 
-    def commit(self, news: News) -> None:
-        return None
+    def take(self) -> News:
+        return {}
 
     def episode(self, name: str) -> Play:
         found = play(self._events.get(name, ()))

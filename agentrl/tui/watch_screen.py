@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from rich.text import Text
-from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.message import Message
@@ -15,7 +14,7 @@ from agentrl.errors import AgentRLError
 from agentrl.trajectory.outcomes import classes
 from agentrl.tui.desk import Desk
 from agentrl.tui.rows import Fixed, Rows
-from agentrl.tui.sources import News, RunSource
+from agentrl.tui.sources import RunSource
 from agentrl.tui.watch_frame import frame
 
 LOOK_S = 1.0
@@ -39,7 +38,7 @@ class WatchScreen(Screen[None]):
         super().__init__()
         self._desk, self._folder = desk, folder
         self._source = RunSource(folder)
-        self._busy, self._paused, self._fault = False, False, ""
+        self._paused = False
 
     def compose(self) -> ComposeResult:
         yield Rows(cursor=False, id="frame")
@@ -55,22 +54,10 @@ class WatchScreen(Screen[None]):
 
     def look(self) -> None:
         """Take up what was written meanwhile."""
-        if not self._busy and not self._paused and self.is_current:
-            self._busy = True
-            self._gather()
-
-    @work(thread=True)
-    def _gather(self) -> None:
-        try:
-            news, self._fault = self._source.gather(), ""
-        except AgentRLError as error:
-            news, self._fault = None, str(error).split("\n")[0]
-        self.app.call_from_thread(self._take, news)
-
-    def _take(self, news: News) -> None:
-        self._source.commit(news)
-        self._busy = False
-        self.draw()
+        if self.is_current and not self._paused:
+            self._source.take()
+            self.draw()
+            self._source.look()
 
     def draw(self) -> None:
         """The frame as of now."""
@@ -84,8 +71,8 @@ class WatchScreen(Screen[None]):
         failures = classes(self._source.columns)
         width = max(rows.size.width - 1, 20)
         lines = frame(info, metrics, self._desk.alerts(metrics), failures, width)
-        if self._fault:
-            lines.append(Text(f" ✗ the record cannot be read: {self._fault}", "red"))
+        if self._source.fault:
+            lines.append(Text(f" ✗ the record cannot be read: {self._source.fault}", "red"))
         rows.show(Fixed(lines))
 
     def on_rows_chosen(self) -> None:
