@@ -117,7 +117,8 @@ def _grad_spike(rows: Sequence[StepRow], first: Sequence[StepRow]) -> str:
     if len(found) < 12:
         return ""
     middle = median(found[:-1])
-    spread = median(abs(value - middle) for value in found[:-1]) or 1e-9
+    spread = median(abs(value - middle) for value in found[:-1])
+    spread = max(spread, 0.05 * abs(middle), 1e-9)  # of a norm that hardly moves, any move is far
     far = (found[-1] - middle) / spread
     return f"grad norm {found[-1]:.3g} is {far:.0f} MAD above its median" if far > 8 else ""
 

@@ -124,12 +124,12 @@ def _screens(args: argparse.Namespace, file: Path | None, address: Address, plac
 def _is_group(run: Path, place: str) -> bool:
     """Whether a place is a group, and not an episode. ConfigError where it is neither."""
     index = Index(run)
-    for look in (lambda: None, index.settle):  # the second look reads what is not indexed yet
-        look()
+    for _ in range(2):
         if place in index.columns["group"]:
             return True
         if index.place(place) is not None:
             return False
+        index.settle()  # it may be among what is not indexed yet
     raise _no_such_place(place, [*set(index.columns["group"]), *index.columns["episode"]])
 
 

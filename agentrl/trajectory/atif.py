@@ -32,7 +32,8 @@ def events_of(document: Any, parent: str | None = None) -> list[EpisodeEvent]:
     agent = document.get("agent") or {}
     about = {"family": str(agent.get("name", "atif")), "agent": agent.get("model_name")}
     task = Task(name, "atif", asked, meta=about)
-    at = _time(steps[0])
+    at = max(map(_time, steps[:first]), default=0.0)
+    at = at or next((known for step in steps if (known := _time(step))), 0.0)
     out: list[EpisodeEvent] = [
         EpisodeOpened(episode=name, group=parent or name, task=task, parent=parent, at=at),
         ContextSet(episode=name, by="env", context=opening, at=at),

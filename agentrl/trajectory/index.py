@@ -278,8 +278,9 @@ def build(root: Path) -> list[Entry]:
     """Read the whole record (words and tokens left aside) and write `index.parquet` anew."""
     index = Index(root, anew=True)
     index.settle()
+    entries = _entries(index)
     index.save()
-    return _entries(index)
+    return entries
 
 
 def load(root: Path) -> list[Entry]:
@@ -289,9 +290,11 @@ def load(root: Path) -> list[Entry]:
     `StoreError` where an episode has events but no opening.
     """
     index = Index(root)
-    if (index.settle() or not (root / NAME).exists()) and os.access(root, os.W_OK):
+    news = index.settle()
+    entries = _entries(index)
+    if (news or not (root / NAME).exists()) and os.access(root, os.W_OK):
         index.save()
-    return _entries(index)
+    return entries
 
 
 def advance(before: Entry | None, event: EpisodeHappening, shard: str) -> Entry:

@@ -84,6 +84,7 @@ class EpisodesScreen(Screen[None]):
         self._flat: set[str] = set()
         self._found: dict[str, set[str]] = {}
         self._follow, self._left, self._fault = True, False, ""
+        self._refused = ""  # what was wrong with the last filter
 
     def compose(self) -> ComposeResult:
         yield Static(id="top")
@@ -131,7 +132,7 @@ class EpisodesScreen(Screen[None]):
                 search=self._search,
             )
         except ConfigError as error:
-            self.notify(f"{error.what}: {error.help}", severity="error", markup=False)
+            self._refused = f"{error.what}: {error.help}"
             self.where = ""
             self.places = ordered(columns, self.sort, falling=self.falling, group=self.group)
         where = np.flatnonzero(columns["episode"][self.places] == before)
@@ -158,6 +159,7 @@ class EpisodesScreen(Screen[None]):
 
     def _narrow(self, where: str) -> None:
         """Searching reads the record, so a thread does it, once, and the screen stays awake."""
+        self._refused = ""
         self._found.clear()
         if "text(" not in where:
             self._narrowed(where)
@@ -174,9 +176,8 @@ class EpisodesScreen(Screen[None]):
             self.post_message(self.Searched(where, ""))
 
     def on_episodes_screen_searched(self, message: Searched) -> None:
+        self._refused = message.fault
         self._narrowed(message.where)
-        if message.fault:
-            self.notify(message.fault, severity="error", markup=False)
 
     def _narrowed(self, where: str) -> None:
         self.where = where
@@ -195,7 +196,8 @@ class EpisodesScreen(Screen[None]):
         )
         self.query_one("#top", Static).update(Text(title, no_wrap=True), layout=False)
         arrow = "↓" if self.falling else "↑"
-        parts = [f"where: {self.where or 'all'}", f"sort: {self.sort} {arrow}"]
+        parts = [f"✗ {self._refused}"] if self._refused else []
+        parts += [f"where: {self.where or 'all'}", f"sort: {self.sort} {arrow}"]
         parts += [f"grouped by {self.group}"] if self.group else []
         parts += [] if self._follow else ["not following"]
         self._fault = self.source.fault

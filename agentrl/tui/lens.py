@@ -93,7 +93,8 @@ def tokens_of(play: Play) -> Tokens:
         out.logprob.extend([*nothing, *span.logprobs])
         out.trainer.extend([*nothing, *trainer])
         out.advantage.extend([*nothing, *([turn.advantage] * count)])
-        out.version.extend([*nothing, *versions_of(span)])
+        versions = [version if version >= 0 else None for version in versions_of(span)]
+        out.version.extend([*nothing, *versions])  # of a stranger's tokens nobody knows it
     return out
 
 

@@ -38,7 +38,7 @@ class LensView(Container):
     DEFAULT_CSS = """
     LensView { layout: vertical; }
     LensView #legend { height: 1; background: $panel; }
-    LensView #tokens { height: 1fr; }
+    LensView #lines { height: 1fr; }
     LensView #token { height: 3; border-top: solid $panel; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -62,7 +62,7 @@ class LensView(Container):
 
     def compose(self) -> ComposeResult:
         yield Static(id="legend")
-        yield Rows(stride=2, id="tokens")
+        yield Rows(stride=2, id="lines")
         yield Static(id="token")
 
     def show(self, play: Play, turn: int, decode: Decoder) -> None:
@@ -78,7 +78,7 @@ class LensView(Container):
             self.move_to(start + (len(span.context) if span is not None else 0))
 
     def focus_inside(self) -> None:
-        self.query_one("#tokens", Rows).focus()
+        self.query_one("#lines", Rows).focus()
 
     @property
     def signal(self) -> str:
@@ -92,7 +92,7 @@ class LensView(Container):
     def move_to(self, token: int) -> None:
         """The cursor on a token."""
         self.token = max(0, min(token, len(self._tokens.ids) - 1))
-        rows = self.query_one("#tokens", Rows)
+        rows = self.query_one("#lines", Rows)
         if self._laid.starts:
             rows.go(2 * self._laid.line_of(self.token))
         rows.refresh()
@@ -103,15 +103,15 @@ class LensView(Container):
             self._arrange()
 
     def _room(self) -> int:
-        return max(self.query_one("#tokens", Rows).text_width - 1, 8)
+        return max(self.query_one("#lines", Rows).text_width - 1, 8)
 
     def _arrange(self) -> None:
         """Lay the tokens out anew; while the width is not known yet, on_resize will."""
-        if not self.query_one("#tokens", Rows).size.width:
+        if not self.query_one("#lines", Rows).size.width:
             return
         self._laid = layout(self._tokens, self._decode, self._room())
         row = self._laid.line_of(self.token)
-        self.query_one("#tokens", Rows).show(_TokenLines(self, self._laid), 2 * row)
+        self.query_one("#lines", Rows).show(_TokenLines(self, self._laid), 2 * row)
         self._tell()
 
     def _tell(self) -> None:
@@ -173,7 +173,7 @@ class LensView(Container):
     def action_signal(self, by: int) -> None:
         self._signal = SIGNALS[(SIGNALS.index(self._signal) + by) % len(SIGNALS)]
         self._shading = Shading(self._tokens, self._signal)
-        self.query_one("#tokens", Rows).refresh()
+        self.query_one("#lines", Rows).refresh()
         self._tell()
 
     def action_token(self, by: int) -> None:

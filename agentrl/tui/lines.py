@@ -96,7 +96,7 @@ def _step(step: Step, advantages: Sequence[float]) -> list[str]:
     else:
         versions = dict.fromkeys(version for _, version in step.tokens.versions)
         facts.append(_count(len(step.tokens.sampled), "token"))
-        facts.append(" → ".join(f"v{version}" for version in versions) or "v—")
+        facts.append(" → ".join(f"v{v}" for v in versions if v >= 0) or "v—")
     if step.malformed:
         facts.append(f"{step.malformed} malformed")
     out = [" · ".join(facts)]

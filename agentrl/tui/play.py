@@ -107,8 +107,8 @@ def _turns(state: Trajectory, times: _Times) -> tuple[Turn, ...]:
             Turn(
                 step,
                 context,
-                max(at - before, 0.0),
-                None if came is None else max(came - at, 0.0),
+                _between(before, at),
+                None if came is None else _between(at, came),
                 times.rewrites.get(index, ""),
                 state.advantages[index] if index < len(state.advantages) else None,
                 scored.get(index, ()),
@@ -137,6 +137,11 @@ def _by_turn(
             out[index] = numbers[start : start + count]
             start += count
     return out
+
+
+def _between(before: float, at: float) -> float | None:
+    """Seconds from one happening to the next; a file without a clock has the same time for both."""
+    return None if at == before or not before else max(at - before, 0.0)
 
 
 def _context(step: Step, sent: int | None) -> int | None:

@@ -152,7 +152,7 @@ def _turn_head(turn: Turn) -> Text:
         f"adv {signed(turn.advantage)}",
         f"ctx {count(turn.context)}",
         f"{count(None if step.tokens is None else len(step.tokens.sampled))} tok",
-        " → ".join(f"v{v}" for v in versions) or "v—",
+        " → ".join(f"v{v}" for v in versions if v >= 0) or "v—",
         f"model {seconds(turn.model_s)}",
         f"tools {seconds(turn.tools_s)}",
     ]

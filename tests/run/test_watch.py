@@ -50,11 +50,9 @@ def test_once_prints_one_picture(run: Path, capsys: pytest.CaptureFixture[str]) 
 def test_an_open_alert_of_that_level_makes_the_answer_no(run: Path) -> None:
     assert watch(run, "--once", "--fail-on", "warn") == 0
     bad = msgspec.structs.replace(metric_row(13), stats={"clip_fraction": 0.5})
-    with (run / "metrics.jsonl").open("ab") as file:
-        file.seek(0)
-        whole = (run / "metrics.jsonl").read_bytes().rpartition(b"\n")[0] + b"\n"
-        file.truncate(len(whole))
-    MetricsFile(run / "metrics.jsonl").append(bad)
+    file = run / "metrics.jsonl"
+    file.write_bytes(file.read_bytes().rpartition(b"\n")[0] + b"\n")
+    MetricsFile(file).append(bad)
     assert watch(run, "--once", "--fail-on", "warn") == 1
     assert watch(run, "--once", "--fail-on", "error") == 0
 

@@ -107,6 +107,7 @@ def record(runs: Path) -> Path:
     folder = create_run(load("terminal"), ["agentrl", "train"], runs)
     named = folder.with_name("terminal-tiny-7f3a")
     folder.rename(named)
+    (named / "config.toml").write_text('model = "tiny"\nseed = 0\n')
     update_run(named, id=named.name, state="done", step=12, of=20, created=BORN)
     with RunStore(named) as store:
         _solved(store)
