@@ -1,5 +1,6 @@
 """What the viewers ask of a run's folder besides its record."""
 
+import os
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +24,7 @@ class RowTail:
         """Every row so far; read anew where the file was replaced (a resume cuts it)."""
         try:
             with self._path.open("rb") as file:
-                inode = self._path.stat().st_ino
+                inode = os.fstat(file.fileno()).st_ino
                 if inode != self._inode or file.seek(0, 2) < self._offset:
                     self._rows, self._offset, self._inode = [], 0, inode
                 file.seek(self._offset)

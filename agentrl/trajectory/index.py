@@ -180,7 +180,9 @@ class Index:
             row = self._rows.get(entry.episode)
             if row is not None:
                 for name, value in zip(self.columns, astuple(entry), strict=True):
-                    self.columns[name][row] = np.nan if value is None and _gaps(name) else value
+                    self.columns[name][row] = (
+                        np.nan if value is None and name in _UNKNOWN else value
+                    )
         if fresh:
             fresh.sort(key=lambda entry: entry.opened_at)
             added = columns_of(fresh)
@@ -377,16 +379,12 @@ def columns_of(entries: Sequence[Entry]) -> dict[str, Any]:
     return _arrays(pa.table(columns, schema=_COLUMNS))
 
 
-def _gaps(name: str) -> bool:
-    return name in _UNKNOWN
-
-
 def _arrays(table: Any) -> dict[str, Any]:
     """Columns as arrays that can be written to."""
     out: dict[str, Any] = {}
     for field in _COLUMNS:
         array = table.column(field.name).to_numpy()
-        if _gaps(field.name):
+        if field.name in _UNKNOWN:
             array = array.astype(np.float64)
         elif pa.types.is_string(field.type):
             array = array.astype(object)
@@ -396,7 +394,7 @@ def _arrays(table: Any) -> dict[str, Any]:
 
 def _plain(name: str, value: Any) -> Any:
     """One place of a column as the entry holds it."""
-    if _gaps(name):
+    if name in _UNKNOWN:
         known = not np.isnan(value)
         return None if not known else int(value) if name.endswith("_step") else float(value)
     return value.item() if isinstance(value, np.generic) else value
