@@ -253,6 +253,7 @@ def learner_settings(config: RunConfig) -> LearnerConfig:
         token_budget=s.token_budget,
         threads=s.threads,
         keep=s.keep,
+        record_tokens=s.record_tokens,
     )
 
 

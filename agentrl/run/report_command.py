@@ -11,12 +11,12 @@ from agentrl.run.runs import find_run
 
 
 def main(args: argparse.Namespace) -> int:
-    """Write the page beside the runs, never into one; `args.lines` says how an episode looks."""
+    """Write the page beside the runs, never into one; `args.viewer` says how an episode looks."""
     if args.examples < 0:
         raise ConfigError("--examples cannot be negative", where=f"--examples {args.examples}")
     folder = find_run(args.run, args.runs)
     told = report.read(folder)
-    blocks = report.blocks(told, args.lines, args.examples)
+    blocks = report.blocks(told, args.viewer.lines, args.examples)
     out = Path(args.out) if args.out else folder.parent / "reports"
     title = f"agentrl run {folder.name}"
     pages = {"html": page.html(title, blocks), "md": page.markdown(title, blocks)}
