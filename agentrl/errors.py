@@ -15,10 +15,7 @@ AgentRLError
 A message says what is wrong, where, and how to go on; `help` holds the last part.
 """
 
-import json
-import sys
-import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 
@@ -93,37 +90,3 @@ def boundary(kind: type[EpisodeError], what: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise kind(f"{what}: {type(error).__name__}: {error}") from error
-
-
-def exit_code(error: AgentRLError) -> int:
-    """2 where a person asked for what cannot be, 3 where the machine lacks something, else 4."""
-    if isinstance(error, ConfigError | TaskError):
-        return 2
-    return 3 if isinstance(error, NotReady) else 4
-
-
-def report(error: AgentRLError, words: Sequence[str]) -> int:
-    """Print what went wrong, as the command's `words` ask for it; returns the exit code."""
-    code = exit_code(error)
-    parts: tuple[AgentRLError, ...] = getattr(error, "errors", (error,))
-    if "--debug" in words:
-        traceback.print_exception(error)
-    print("\n\n".join(f"error: {part}" for part in parts), file=sys.stderr)
-    if "--json" in words:
-        fields = [{"what": e.what, "where": e.where, "help": e.help} for e in parts]
-        told = {"kind": type(error).__name__, **fields[0], "exit_code": code, "errors": fields}
-        print(json.dumps({"error": told}))
-    return code
-
-
-def unexpected(error: Exception) -> AgentRLError:
-    """A fault of ours as one line: what it was, and the place in the code."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    ours = AgentRLError(
-        f"this should not happen: {type(error).__name__}: {error}",
-        where=where,
-        help="`--debug` shows the whole traceback",
-    )
-    ours.__cause__ = error
-    return ours

@@ -125,7 +125,7 @@ async def be_judged(task: Task, left: Harvest, log: EpisodeLog, recipe: Recipe) 
             verifier = recipe.verifiers[task.verifier]
         verdict = await judge(task, log.trajectory, recipe.open_sandbox, left, verifier)
     except EpisodeError as error:
-        verdict = masked(str(error))
+        verdict = masked(str(error), type(error).__name__)
     write_verdict(log, verdict)
 
 
@@ -133,8 +133,11 @@ def broken(log: EpisodeLog, error: EpisodeError) -> None:
     """Records a fault: the agent's scores 0, the host's is masked with its evidence."""
     if log.trajectory.stop is None:
         log.write(EpisodeStopped(episode=log.episode, why="error", error=str(error)))
-    agent = isinstance(error, AgentFault)
-    write_verdict(log, scored(0.0, note=str(error)) if agent else masked(str(error)))
+    if isinstance(error, AgentFault):
+        verdict = scored(0.0, note=str(error))
+    else:
+        verdict = masked(str(error), type(error).__name__)
+    write_verdict(log, verdict)
 
 
 def write_verdict(log: EpisodeLog, verdict: Verdict) -> None:

@@ -125,6 +125,7 @@ class LearnerSection(BaseModel):
     threads: Positive = 1
     token_budget: Positive = 2_048
     process: bool = True
+    record_tokens: bool = False
 
 
 class SchedulerSection(BaseModel):

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agentrl.messages import Message
 from agentrl.tool import ToolSpec
-from agentrl.trajectory.records import TokenSpan
+from agentrl.trajectory.records import TokenSpan, Usage
 
 Finish = Literal["stop", "length"]
 KV = Literal["reuse", "recompute", "drain"]
@@ -75,11 +75,15 @@ class Counters(Protocol):
 
 
 class Reply(Struct, frozen=True):
-    """A policy's answer: words, and the tokens they came from where there are any."""
+    """A policy's answer: words, and the tokens they came from where there are any.
+
+    `usage` says how many there were where only words came back.
+    """
 
     message: Message
     tokens: TokenSpan | None
     finish: Finish = "stop"
+    usage: Usage | None = None
 
 
 class Policy(Protocol):

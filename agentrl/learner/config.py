@@ -43,6 +43,8 @@ class LearnerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         token_budget: positions (rows * longest row) computed together; bounds memory, and a smaller
             one pads less.
         keep: published versions that stay on disk.
+        record_tokens: write the log-probability of every trained token into the run's record, as
+            `TokensScored` events of the writer `learner`.
     """
 
     loss: Kind = "ppo"
@@ -83,6 +85,7 @@ class LearnerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     token_budget: int = 4_096
     threads: int = 1
     keep: int = 2
+    record_tokens: bool = False
 
 
 def rate(config: LearnerConfig, step: int) -> float:

@@ -29,7 +29,9 @@ from agentrl.learner.loss import clipped_tokens, ratios
 from agentrl.learner.model import spread, token_logprobs
 from agentrl.learner.objective import charged, chosen_tokens, importance, kl_term, policy_term
 from agentrl.learner.publish import publish
+from agentrl.trajectory.events import TokensScored
 from agentrl.trajectory.records import Segment
+from agentrl.trajectory.store import RunStore
 
 
 class Seen:
@@ -45,6 +47,7 @@ class Seen:
         self.losses: list[float] = []
         self.norms: list[float] = []
         self.skipped = 0
+        self.scored: list[tuple[MicroBatch, Tensor]] = []  # with log pi [B,T] of its tokens
 
     def stats(self) -> Stats:
         """Means over what was seen; of nothing, zeros."""
@@ -82,6 +85,7 @@ class GrpoLearner:
         )
         self._version = 0
         self._entropy = EntropyControl(c.entropy, c.entropy_target, c.entropy_delta)
+        self._record = RunStore(out, writer="learner") if self.config.record_tokens else None
 
     @property
     def version(self) -> int:
@@ -101,7 +105,8 @@ class GrpoLearner:
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         with threads(self.config.threads):
-            parts = [self._pack(part) for part in self._parts(batch)]
+            split = self._parts(batch)
+            parts = [self._pack(part) for part in split]
             olds = [self._proximal(micros) for micros in parts]
             for epoch in range(self.config.epochs):
                 for place, (micros, old) in enumerate(zip(parts, olds, strict=True)):
@@ -112,6 +117,9 @@ class GrpoLearner:
         self._entropy = self._entropy.after(stats["entropy"]) if seen.entropy else self._entropy
         stale = [float(self._version - segment.oldest) for segment in batch]
         self._version += 1
+        if self._record is not None:
+            for event in scored_tokens(split, parts, seen.scored, self._version):
+                self._record.append(event)
         return stats | {
             "lr": lr,
             "entropy_coefficient": applied,
@@ -276,12 +284,40 @@ class GrpoLearner:
         self, seen: Seen, micro: MicroBatch, advantages: Tensor, logp: Tensor, old: Tensor
     ) -> None:
         c, mask = self.config, micro.mask
+        seen.scored.append((micro, logp))
         seen.logp.append(logp[mask])
         seen.mu.append(micro.logprobs[mask])
         seen.ratio.append(ratios(logp, old, mask, c.loss)[mask])
         bounds = {"clip_low": c.clip_low, "clip_high": c.clip_high}
         clipped = clipped_tokens(logp, old, advantages, mask, **bounds, kind=c.loss)
         seen.clipped.append(clipped[mask].float())
+
+
+def scored_tokens(
+    split: Sequence[Sequence[Segment]],
+    parts: Sequence[Sequence[MicroBatch]],
+    measured: Sequence[tuple[MicroBatch, Tensor]],
+    step: int,
+) -> Iterator[TokensScored]:
+    """What the trained tokens were given when the step first saw them.
+
+    `parts` are the micro-batches of each part of `split`. A row with a number that is not finite,
+    or in a micro-batch that an update left out because of one, has no event: the record holds
+    finite numbers, and the step's statistics tell of it.
+    """
+    given = {id(micro): logp for micro, logp in measured}
+    for part, micros in zip(split, parts, strict=True):
+        for micro in micros:
+            if id(micro) not in given:
+                continue
+            for row, logp, mask in zip(micro.rows, given[id(micro)], micro.mask, strict=True):
+                numbers = tuple(logp[mask].tolist())
+                if all(map(math.isfinite, numbers)):
+                    segment = part[row]
+                    yield TokensScored(
+                        episode=segment.trajectory, step=step, segment=segment.index,
+                        logprobs=numbers,
+                    )  # fmt: skip
 
 
 def refuse_empty(batch: Sequence[Segment]) -> None:

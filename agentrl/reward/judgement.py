@@ -151,7 +151,8 @@ async def _open(
         async with open_sandbox(task, extra=extra):
             pass
     except SandboxError as error:
-        return masked(f"no judging box opens, not even an untouched one: {error.what}")
+        why = f"no judging box opens, not even an untouched one: {error.what}"
+        return masked(why, "SandboxError")
     return denied("VERIFIER_DOS", f"no judging box opens with what the agent left: {faults[-1]}")
 
 

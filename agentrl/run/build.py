@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from agentrl import plugins
 from agentrl.agent.episode import Recipe
 from agentrl.config import RunConfig, build_plugin
+from agentrl.engine.base import Policy
 from agentrl.engine.policy import TokenPolicy
 from agentrl.engine.render import Renderer
 from agentrl.engine.tokens import Tokenizer
@@ -167,6 +168,17 @@ def recipe(
         policy.forget(episode)
         runner.leave()
 
+    return recipe_for(config, backend, policy, played, boxes)
+
+
+def recipe_for(
+    config: RunConfig,
+    backend: OpenSandbox,
+    policy: Policy,
+    played: Callable[[str], None],
+    boxes: int,
+) -> Recipe:
+    """A recipe around any policy."""
     return Recipe(
         open_sandbox=backend,
         envs={name: plugins.find("envs", name) for name in plugins.names("envs")},
@@ -241,6 +253,7 @@ def learner_settings(config: RunConfig) -> LearnerConfig:
         token_budget=s.token_budget,
         threads=s.threads,
         keep=s.keep,
+        record_tokens=s.record_tokens,
     )
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from agentrl.messages import Message
 from agentrl.task import Task
-from agentrl.trajectory.records import Stop, TokenSpan, Verdict
+from agentrl.trajectory.records import Stop, TokenSpan, Usage, Verdict
 
 SCHEMA = 1
 
@@ -51,6 +51,7 @@ class Replied(EpisodeHappening, frozen=True, tag="replied"):
     reply: Message
     tokens: TokenSpan | None = None
     row: tuple[str, int] | None = None
+    usage: Usage | None = None
 
 
 class Observed(EpisodeHappening, frozen=True, tag="observed"):
@@ -94,6 +95,17 @@ class Valued(EpisodeHappening, frozen=True, tag="valued"):
     tokens: tuple[tuple[float, ...], ...] = ()
 
 
+class TokensScored(EpisodeHappening, frozen=True, tag="tokens_scored"):
+    """What the learner made of a segment's sampled tokens before its step moved the weights.
+
+    `logprobs` has one number for each sampled token of the segment, in order.
+    """
+
+    step: int  # the optimizer step
+    segment: int
+    logprobs: tuple[float, ...]
+
+
 class RunStarted(Happening, frozen=True, tag="run_started"):
     """A run, or another attempt at it, began from optimizer step `step`."""
 
@@ -134,7 +146,15 @@ class HeldOutMeasured(Happening, frozen=True, tag="held_out_measured"):
 
 
 EpisodeEvent = (
-    EpisodeOpened | ContextSet | Replied | Observed | EpisodeStopped | Verified | Credited | Valued
+    EpisodeOpened
+    | ContextSet
+    | Replied
+    | Observed
+    | EpisodeStopped
+    | Verified
+    | Credited
+    | Valued
+    | TokensScored
 )
 RunEvent = RunStarted | BatchTrained | WeightsPublished | WeightsLive | HeldOutMeasured
 Event = EpisodeEvent | RunEvent

@@ -16,6 +16,7 @@ from agentrl.trajectory.events import (
     Event,
     Observed,
     Replied,
+    TokensScored,
     Valued,
     Verified,
 )
@@ -59,6 +60,8 @@ def apply(state: Trajectory | None, event: EpisodeEvent) -> Trajectory:
             return replace(state, advantages=event.advantages, trained_step=trained)
         case Valued():
             return _valued(state, event)
+        case TokensScored():
+            return state  # one number a token is for the viewer, not for the noun
 
 
 def fold(events: Iterable[Event]) -> dict[str, Trajectory]:
@@ -87,6 +90,7 @@ def _replied(state: Trajectory, event: Replied) -> Trajectory:
         reply=event.reply,
         tokens=event.tokens,
         at=event.at,
+        usage=event.usage,
     )
     return replace(state, steps=(*state.steps, step), segments=segments)
 

@@ -34,6 +34,14 @@ class TokenSpan(Struct, frozen=True):
         return min((version for _, version in self.versions), default=0)
 
 
+class Usage(Struct, frozen=True):
+    """Tokens of a reply that came as words: an endpoint's own figures, or ours where `counted`."""
+
+    prompt: int
+    sampled: int
+    counted: bool = False  # the endpoint gave no figures, or such as cannot be
+
+
 class Step(Struct, frozen=True):
     """One reply and what came back for it."""
 
@@ -50,6 +58,14 @@ class Step(Struct, frozen=True):
     at: float = 0.0  # host clock when the reply was complete, seconds since the epoch
     state: str = ""  # what names the world after this step (a workspace hash), where the env did
     values: tuple[float, ...] = ()  # the same estimate as `value` before each sampled token
+    usage: Usage | None = None  # where there is no TokenSpan
+
+    @property
+    def sampled(self) -> int:
+        """Tokens of the reply, as far as they are known."""
+        if self.tokens is not None:
+            return len(self.tokens.sampled)
+        return self.usage.sampled if self.usage is not None else 0
 
 
 class Verdict(Struct, frozen=True):
@@ -66,6 +82,7 @@ class Verdict(Struct, frozen=True):
     note: str = ""
     flags: tuple[str, ...] = ()
     evidence: dict[str, str] = field(default_factory=dict)
+    fault: str = ""  # class of the error that broke the episode, e.g. SandboxError
 
     @property
     def success(self) -> bool:
@@ -77,9 +94,9 @@ def scored(score: float, parts: dict[str, float] | None = None, note: str = "") 
     return Verdict("reward", score, parts or {}, note)
 
 
-def masked(reason: str) -> Verdict:
+def masked(reason: str, fault: str = "") -> Verdict:
     """The host broke it; `reason` is the evidence. Not trained on, not counted."""
-    return Verdict("masked", note=reason)
+    return Verdict("masked", note=reason, fault=fault)
 
 
 def invalid(reason: str) -> Verdict:
