@@ -1,6 +1,5 @@
 """No pattern is left out in silence, and the figures are counted as they are shown."""
 
-from agentrl.run.intervals import wilson
 from tests.redteam.coverage import CATALOGUE, NOT_APPLICABLE, PATTERNS, PLAYED_ELSEWHERE
 
 
@@ -16,13 +15,3 @@ def test_patterns_have_names_of_their_own_and_controls_that_differ_from_the_expl
     for pattern in PATTERNS:
         assert pattern.exploit != pattern.control
         assert pattern.exploit != pattern.solve
-
-
-def test_wilsons_interval_has_its_known_values() -> None:
-    low, high = wilson(0, 40)
-    assert low == 0.0
-    assert abs(high - 0.0876) < 5e-4
-    low, high = wilson(5, 10)
-    assert abs(low - 0.2366) < 5e-4
-    assert abs(high - 0.7634) < 5e-4
-    assert wilson(40, 40)[1] == 1.0
