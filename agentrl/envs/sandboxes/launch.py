@@ -69,7 +69,9 @@ def _sealed(folder: Folder | None) -> list[str]:
     """Mount what was placed there under its top, itself a mount so that nobody can move it, with
     every entry read-only: the code under test can add to the tests but not change them."""
     words: list[str] = []
-    for top in folder.sealed if folder is not None else ():
+    if folder is None:
+        return words
+    for top in folder.sealed:
         place = folder.path / "sealed" / top
         words += ["--bind", str(place), f"/{top}"]
         for entry in sorted(os.listdir(folder.host / "sealed" / top)):
