@@ -61,7 +61,7 @@ def test_a_training_run_is_told_from_its_settings_to_its_episodes(
     run = training(tmp_path, {0: LOW, 4: HIGH})
     answer, page, text = written(capsys, tmp_path, run.name, "--examples", "2")
     for part in (
-        "takes 4 optimizer steps of 4 groups × 8 tries",
+        "takes 4 optimizer steps of 3 groups × 8 tries",
         "Settings that are not defaults",
         "solves more of these tasks than step 0: decisive",
         "smallest detectable",
