@@ -17,7 +17,7 @@ from agentrl.run.progress import latest, lineage, numbers, read
 from agentrl.trajectory.store import RunStore
 
 SMALL = [
-    *("--env", "filesystem", "--env.families", "delete", "--env.difficulties", "1"),
+    *("--env", "filesystem", "--env.families", "delete", "--env.difficulties", "2"),
     *("--eval.tasks", "4", "--scheduler.groups-per-step", "2", "--scheduler.group-size", "4"),
 ]
 

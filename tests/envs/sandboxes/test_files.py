@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrl.envs.sandboxes import files
+from agentrl.envs.sandboxes import reaper
 from agentrl.envs.sandboxes.files import Folder, inside, sweep
 from agentrl.errors import TaskError
 
@@ -54,8 +54,8 @@ def test_later_files_replace_what_is_in_their_way() -> None:
 
 
 def test_a_harvest_stays_within_its_caps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "TOTAL_CAP", 10)
-    monkeypatch.setattr(files, "ENTRY_CAP", 4)
+    monkeypatch.setattr(reaper, "TOTAL_CAP", 10)
+    monkeypatch.setattr(reaper, "ENTRY_CAP", 4)
     folder = Folder(None, 1, sized=False)
     try:
         for name in "abcdef":
