@@ -56,7 +56,7 @@ tasks = st.builds(
     oracle=st.lists(calls, max_size=2).map(tuple),
     env=words,
     verifier=words,
-    sandbox=st.builds(SandboxSpec, st.none() | words, words, st.booleans()),
+    sandbox=st.builds(SandboxSpec, image=st.none() | words, workdir=words, network=st.booleans()),
     limits=st.builds(Limits, st.integers(1, 99)),
     meta=objects,
 )
