@@ -6,27 +6,26 @@ and a mistyped flag cost nothing.
 
 import argparse
 import importlib
-import json
 import os
 import signal
 import sys
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
-from agentrl.errors import AgentRLError, ConfigError, NotReady, TaskError
+from agentrl.errors import AgentRLError, ConfigError
+from agentrl.run.faults import tell, unexpected
+from agentrl.run.options import TOP
+from agentrl.verbs import VERBS, Verb
 
 EXIT_CODES = (
     "exit codes: 0 done, yes · 1 done, no · 2 asked wrongly, nothing started · "
     "3 machine not ready\n            4 could not go on, state is on disk · "
     "5 too many episodes broke · 130/143 interrupted/terminated"
 )
-TOP = ("model", "seed", "size", "max-steps", "output", "memory", "credit", "sandbox")
-"""Flags that are the configuration's own top-level keys, or the short form of one path."""
-
+VIEWERS = ("replay", "watch", "report")
 KEYS = """
   @FILE.toml            configuration files, later ones win
   --section.key VALUE   any key of the configuration; `--help-all` lists them
@@ -40,23 +39,13 @@ class Parser(argparse.ArgumentParser):
         raise ConfigError(message, where=self.prog, help=f"`{self.prog} --help` shows the options")
 
 
-class Verb(NamedTuple):
-    """One verb: what it is for, where its `main(args)` lives, what it takes."""
-
-    about: str
-    module: str
-    options: Callable[[argparse.ArgumentParser], None]
-    examples: tuple[str, str]
-    builds: bool = False  # takes @files and any --section.key
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         return _dispatch(words)
     except AgentRLError as error:
-        return _report(error, words)
+        return tell(error, words)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -65,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:  # a fault of ours: one line, and how to get the rest
-        return _report(_unexpected(error), words)
+        return tell(unexpected(error), words)
 
 
 def _dispatch(words: list[str]) -> int:
@@ -85,11 +74,8 @@ def _dispatch(words: list[str]) -> int:
         return 0
     signal.signal(signal.SIGTERM, _terminated)
     module = importlib.import_module(VERBS[name].module)
-    if name == "replay":
-        # How an episode looks is the viewer's business; how a run is found is not.
-        from agentrl.tui import lines
-
-        args.lines, args.summary = lines.lines, lines.summary
+    if name in VIEWERS:  # how it looks is the viewer's business; how a run is found is not
+        args.viewer = importlib.import_module("agentrl.tui.viewer")
     return int(module.main(args))
 
 
@@ -97,6 +83,8 @@ def _parse(name: str, words: list[str]) -> argparse.Namespace | None:
     """The verb's arguments; None where help was asked for and has been printed."""
     verb = VERBS[name]
     parser = _parser(name, verb)
+    after = words.index("--") if "--" in words else len(words)  # what follows is another's
+    words, foreign = words[:after], words[after:]
     if "--help-all" in words and verb.builds:
         parser.print_help()
         print("\nevery key:\n" + _every_key())
@@ -108,10 +96,13 @@ def _parse(name: str, words: list[str]) -> argparse.Namespace | None:
     flags: list[tuple[str, str | bool]] = []
     if verb.builds:
         words, files, flags = split_flags(words)
+    if not verb.runs_command:
+        words += foreign
     args, unknown = parser.parse_known_args(words)
     if unknown:
         raise _unknown_flag(name, parser, unknown[0])
-    args.files, args.flags = files, flags
+    args.verb, args.files, args.flags = name, files, flags
+    args.command = foreign[1:]
     args.runs_given = args.runs or os.environ.get("AGENTRL_RUNS")
     args.runs = Path(args.runs_given or "runs")
     return args
@@ -234,157 +225,5 @@ def _unknown_flag(name: str, parser: Parser, word: str) -> ConfigError:
     )
 
 
-def exit_code(error: AgentRLError) -> int:
-    """2 where a person asked for what cannot be, 3 where the machine lacks something, else 4."""
-    if isinstance(error, ConfigError | TaskError):
-        return 2
-    return 3 if isinstance(error, NotReady) else 4
-
-
-def _report(error: AgentRLError, words: Sequence[str]) -> int:
-    code = exit_code(error)
-    parts: tuple[AgentRLError, ...] = getattr(error, "errors", (error,))
-    if "--debug" in words:
-        traceback.print_exception(error)
-    print("\n\n".join(f"error: {part}" for part in parts), file=sys.stderr)
-    if "--json" in words:
-        fields = [{"what": e.what, "where": e.where, "help": e.help} for e in parts]
-        told = {"kind": type(error).__name__, **fields[0], "exit_code": code, "errors": fields}
-        print(json.dumps({"error": told}))
-    return code
-
-
-def _unexpected(error: Exception) -> AgentRLError:
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    ours = AgentRLError(
-        f"this should not happen: {type(error).__name__}: {error}",
-        where=where,
-        help="`--debug` shows the whole traceback",
-    )
-    ours.__cause__ = error
-    return ours
-
-
 def _terminated(number: int, frame: FrameType | None) -> NoReturn:
     raise SystemExit(128 + number)
-
-
-def _run_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--env", metavar="NAME", help="preset: terminal, filesystem, swe")
-    parser.add_argument("--print-config", action="store_true", help="show who set what, and stop")
-    group = parser.add_argument_group("configuration (flags override @files, these the preset)")
-    for flag in TOP:
-        group.add_argument(f"--{flag}", metavar="VALUE")
-
-
-def _train_options(parser: argparse.ArgumentParser) -> None:
-    _run_options(parser)
-    parser.add_argument("--dry-run", action="store_true", help="check everything, start nothing")
-
-
-def _resume_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", default="@latest", help="path, id, its ending, @latest")
-    _train_options(parser)
-
-
-def _eval_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("checkpoint", nargs="?", help="RUN, RUN@STEP, or a model folder")
-    _run_options(parser)
-    parser.add_argument("--fail-under", type=float, metavar="X", help="exit 1 below this success")
-    parser.add_argument("--max-errors", type=float, default=0.1, metavar="SHARE", help="exit 5")
-
-
-def _replay_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("address", nargs="?", default="@latest", help="RUN[:EPISODE or :GROUP]")
-    parser.add_argument("--group", metavar="ID", help="only this group, e.g. g3")
-    parser.add_argument("--episode", metavar="ID", help="print this episode, e.g. g3.1")
-    parser.add_argument("--failed", action="store_true", help="only those without the full score")
-    parser.add_argument("--solved", action="store_true", help="only those with the full score")
-    parser.add_argument("--limit", type=int, metavar="N", help="at most N episodes")
-
-
-def _tasks_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("list", "show", "validate"))
-    parser.add_argument("target", nargs="*", help="task ids, or task folders")
-    parser.add_argument("--env", metavar="NAME", help="generator: terminal, filesystem, swe")
-    parser.add_argument("--family", metavar="NAME", help="only this kind of job")
-    parser.add_argument("--difficulty", metavar="1,2", help="only these, 1 to 5")
-    parser.add_argument("--split", default="train", choices=("train", "held_out"))
-    parser.add_argument(
-        "--seeds", type=int, default=1, metavar="N", help="tasks a family and grade"
-    )
-    parser.add_argument("--sandbox", default="bubblewrap", metavar="NAME")
-
-
-def _doctor_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--model", default="tiny", metavar="PATH", help="checkpoint folder to check"
-    )
-    parser.add_argument("--sandbox", default="bubblewrap", metavar="NAME", help="plug-in to try")
-
-
-def _schema_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("topic", nargs="*", help="a verb, e.g. `tasks list`; or `config`")
-
-
-def _runs_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", help="show only this one")
-
-
-VERBS = {
-    "train": Verb(
-        "train a model on tasks",
-        "agentrl.run.train_command",
-        _train_options,
-        (
-            "agentrl train --env terminal --max-steps 20",
-            "agentrl train --env swe @my.toml --scheduler.group-size 4",
-        ),
-        True,
-    ),
-    "eval": Verb(
-        "measure a checkpoint on held-out tasks",
-        "agentrl.run.eval_command",
-        _eval_options,
-        ("agentrl eval @latest --eval.tasks 100", "agentrl eval 7f3a@200 --fail-under 0.4"),
-        True,
-    ),
-    "replay": Verb(
-        "read what an agent did, step by step",
-        "agentrl.run.replay",
-        _replay_options,
-        ("agentrl replay @latest --failed --limit 5", "agentrl replay 7f3a:g3.1 | less"),
-    ),
-    "tasks": Verb(
-        "list, show and validate tasks",
-        "agentrl.run.tasks",
-        _tasks_options,
-        ("agentrl tasks list --env terminal", "agentrl tasks validate ./tasks/terminal/*"),
-    ),
-    "doctor": Verb(
-        "check that this machine can train",
-        "agentrl.run.doctor",
-        _doctor_options,
-        ("agentrl doctor", "agentrl doctor --model ./models/qwen3-0.6b"),
-    ),
-    "resume": Verb(
-        "go on with a run that stopped",
-        "agentrl.run.resume_command",
-        _resume_options,
-        ("agentrl resume", "agentrl resume 7f3a --max-steps 400"),
-        True,
-    ),
-    "runs": Verb(
-        "list runs and their state",
-        "agentrl.run.runs_command",
-        _runs_options,
-        ("agentrl runs", "agentrl runs 7f3a --json"),
-    ),
-    "schema": Verb(
-        "print the fields of a verb's --json",
-        "agentrl.run.schema",
-        _schema_options,
-        ("agentrl schema train", "agentrl schema config"),
-    ),
-}

@@ -1,5 +1,6 @@
 """Find one named part, ours or a stranger's, by entry point."""
 
+import sys
 from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -12,12 +13,12 @@ KINDS = ("envs", "sandboxes", "memory", "verifiers", "credit", "generators")
 
 def names(kind: str) -> list[str]:
     """Every registered name of a kind, sorted."""
-    return sorted({point.name for point in _points(kind)})
+    return sorted({point.name for point in _points(kind, *sys.path)})
 
 
 def find(kind: str, name: str) -> Any:
     """Load `name` and nothing else, so a broken plugin hurts only those who ask for it."""
-    for point in _points(kind):
+    for point in _points(kind, *sys.path):
         if point.name == name:
             return point.load()
     known = names(kind)
@@ -30,7 +31,7 @@ def find(kind: str, name: str) -> Any:
 
 
 @cache
-def _points(kind: str) -> tuple[EntryPoint, ...]:
-    """Read once: every reading goes through the metadata of all installed packages, and parts are
-    looked up for each episode."""
+def _points(kind: str, *path: str) -> tuple[EntryPoint, ...]:
+    """Read once for an import path: every reading goes through the metadata of all installed
+    packages, and parts are looked up for each episode."""
     return tuple(entry_points(group=f"agentrl.{kind}"))

@@ -8,15 +8,22 @@ from agentrl.messages import ToolCall
 
 
 class SandboxSpec(Struct, frozen=True, omit_defaults=True):
-    """The box a task wants. Paths are the box's own."""
+    """The box a task wants. Paths are the box's own.
+
+    `image` names a container image; `build` is the folder on the host, with a Dockerfile, it is
+    built from where it is not there yet. `writable_root` asks a backend whose boxes have a
+    read-only root for one that can be written; `disk_mb` may then not hold for what is written.
+    """
 
     image: str | None = None
+    build: str | None = None
     workdir: str = "/workspace"
     network: bool = False
     memory_mb: int = 512
     pids: int = 64
     cpus: float = 1.0
     disk_mb: int = 64
+    writable_root: bool = False
 
 
 class Limits(Struct, frozen=True, omit_defaults=True):

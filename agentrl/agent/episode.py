@@ -1,22 +1,27 @@
 """The life of one episode: open a box, play, be judged, close. A broken one is data."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+import errno
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from msgspec import Struct
 
 from agentrl.agent.loop import play
 from agentrl.engine.base import Policy
-from agentrl.envs.base import BuildEnv
+from agentrl.envs.base import BuildEnv, Env
 from agentrl.envs.sandbox import Harvest, OpenSandbox, Sandbox
 from agentrl.errors import AgentFault, EpisodeError, SandboxError, TaskError, boundary
 from agentrl.memory.base import Memory
+from agentrl.messages import Message
 from agentrl.reward.base import Verifier, shape
 from agentrl.reward.judgement import judge
-from agentrl.task import Task
+from agentrl.task import Limits, Task
 from agentrl.trajectory.events import ContextSet, EpisodeOpened, EpisodeStopped, Verified
 from agentrl.trajectory.records import Group, Stop, Trajectory, Verdict, masked, scored
 from agentrl.trajectory.store import EpisodeLog, RunStore
+
+HOST_ERRORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""What reading a workdir meets when this machine is at its end, not when the workdir is odd."""
 
 
 class Recipe(Struct, frozen=True):
@@ -38,11 +43,26 @@ class Recipe(Struct, frozen=True):
 async def run_episode(task: Task, group: str, log: EpisodeLog, recipe: Recipe) -> Trajectory:
     """One try. Faults end up in the record, never as an exception (a cancelled run excepted)."""
     log.write(EpisodeOpened(episode=log.episode, group=group, task=task))
+
+    async def act(sandbox: Sandbox) -> None:
+        await live(task, sandbox, log, recipe)
+
+    return await housed(task, log, recipe, act)
+
+
+async def housed(
+    task: Task,
+    log: EpisodeLog,
+    recipe: Recipe,
+    act: Callable[[Sandbox], Awaitable[None]],
+    snapshot: str | None = None,
+) -> Trajectory:
+    """An opened episode in its box: acted, then judged. Faults end up in the record."""
     async with recipe.boxes:
         left: Harvest | None = None
         try:
-            async with recipe.open_sandbox(task) as sandbox:
-                await live(task, sandbox, log, recipe)
+            async with recipe.open_sandbox(task, snapshot) as sandbox:
+                await act(sandbox)
                 left = await harvest(sandbox)
         except EpisodeError as error:
             broken(log, error)
@@ -60,10 +80,22 @@ async def live(task: Task, sandbox: Sandbox, log: EpisodeLog, recipe: Recipe) ->
         env = recipe.envs[task.env](task, sandbox, memory.tools)
         context = tuple(await env.reset())
     log.write(ContextSet(episode=log.episode, by="env", context=context))
+    await until_stop(env, memory, context, task.limits, log, recipe.policy)
+
+
+async def until_stop(
+    env: Env,
+    memory: Memory,
+    context: Sequence[Message],
+    limits: Limits,
+    log: EpisodeLog,
+    policy: Policy,
+) -> None:
+    """Plays within the time an episode has, and records why it stopped."""
     stop: Stop
     try:
-        async with asyncio.timeout(task.limits.episode_s):
-            stop = await play(env, recipe.policy, memory, task.limits, list(context), log)
+        async with asyncio.timeout(limits.episode_s):
+            stop = await play(env, policy, memory, limits, list(context), log)
     except TimeoutError:
         stop = "time"
     log.write(EpisodeStopped(episode=log.episode, why=stop))
@@ -77,7 +109,12 @@ async def harvest(sandbox: Sandbox) -> Harvest:
             f"{type(sandbox).__name__} cannot hand over what an agent left",
             help="a sandbox needs the Artifacts capability (envs/sandbox.py) to be judged",
         )
-    left: Harvest = await take()
+    try:
+        left: Harvest = await take()
+    except OSError as error:
+        if error.errno in HOST_ERRORS:
+            raise SandboxError(f"what the agent left could not be read: {error}") from error
+        raise AgentFault(f"what the agent left cannot be read: {error}") from error
     return left
 
 
@@ -88,7 +125,7 @@ async def be_judged(task: Task, left: Harvest, log: EpisodeLog, recipe: Recipe) 
             verifier = recipe.verifiers[task.verifier]
         verdict = await judge(task, log.trajectory, recipe.open_sandbox, left, verifier)
     except EpisodeError as error:
-        verdict = masked(str(error))
+        verdict = masked(str(error), type(error).__name__)
     write_verdict(log, verdict)
 
 
@@ -96,8 +133,11 @@ def broken(log: EpisodeLog, error: EpisodeError) -> None:
     """Records a fault: the agent's scores 0, the host's is masked with its evidence."""
     if log.trajectory.stop is None:
         log.write(EpisodeStopped(episode=log.episode, why="error", error=str(error)))
-    agent = isinstance(error, AgentFault)
-    write_verdict(log, scored(0.0, note=str(error)) if agent else masked(str(error)))
+    if isinstance(error, AgentFault):
+        verdict = scored(0.0, note=str(error))
+    else:
+        verdict = masked(str(error), type(error).__name__)
+    write_verdict(log, verdict)
 
 
 def write_verdict(log: EpisodeLog, verdict: Verdict) -> None:

@@ -40,7 +40,15 @@ async def play(
         if not budget.holds(context):
             return "context"
         reply = await policy.respond(context, tools, episode)
-        log.write(Replied(episode=episode, by="agent", reply=reply.message, tokens=reply.tokens))
+        log.write(
+            Replied(
+                episode=episode,
+                by="agent",
+                reply=reply.message,
+                tokens=reply.tokens,
+                usage=reply.usage,
+            )
+        )
         if reply.finish == "length" and not reply.message.calls:
             return "reply"
         with boundary(TaskError, "env.step"):
@@ -51,6 +59,7 @@ async def play(
                 seen=seen.messages,
                 signals=seen.signals,
                 malformed=seen.malformed,
+                state=seen.state,
             )
         )
         context = [*context, reply.message, *seen.messages]

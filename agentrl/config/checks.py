@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from msgspec import Struct
 
 from agentrl.config.parts import plugin_problems
-from agentrl.config.sections import PLUGIN_KINDS, RunConfig, without_effect
+from agentrl.config.sections import PLUGIN_KINDS, RunConfig, idle, without_effect
 from agentrl.plugins import names
 
 
@@ -26,6 +26,7 @@ def complaints(config: RunConfig, explicit: Mapping[str, str]) -> list[Complaint
         *_sandbox(config),
         *_held_out(config),
         *_idle(config, explicit),
+        *_idle_learner(config, explicit),
         *_plugins(config),
     ]
 
@@ -91,6 +92,18 @@ def _idle(config: RunConfig, explicit: Mapping[str, str]) -> list[Complaint]:
         )
         for path in without_effect(mode)
         if path in explicit
+    ]
+
+
+def _idle_learner(config: RunConfig, explicit: Mapping[str, str]) -> list[Complaint]:
+    return [
+        Complaint(
+            f"learner.{key}",
+            f"`learner.{key}` has no effect without {what}",
+            f"leave it out, or set {what} too",
+        )
+        for key, what in idle(config.learner).items()
+        if f"learner.{key}" in explicit
     ]
 
 

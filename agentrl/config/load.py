@@ -6,8 +6,9 @@ merge, and where a section's `type` changes, the old plug-in's own keys are drop
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from msgspec import Struct
 from pydantic import ValidationError
@@ -20,10 +21,13 @@ from agentrl.config.sections import (
     PLUGIN_KINDS,
     SECTIONS,
     SIZES,
+    LearnerSection,
     RunConfig,
+    idle,
     without_effect,
 )
 from agentrl.errors import ConfigError
+from agentrl.learner.presets import ALGORITHMS, Reading, conventions
 
 PRESETS = Path(__file__).resolve().parent.parent / "presets"
 
@@ -82,7 +86,10 @@ def load(
     layers = [_preset_layer(preset)] if preset else []
     if base is not None:
         layers.append(_file_layer(base, False))
-    layers += [*_size_layers(layers, person, base is not None), *person]
+    resumed = base is not None
+    below = list(layers)
+    derived = [of(below, person, resumed) for of in (_size_layers, _algorithm_layers)]
+    layers += [*chain(*derived), *person]
     raw: dict[str, Any] = {}
     origins: dict[str, str] = {}
     explicit: dict[str, str] = {}
@@ -99,6 +106,8 @@ def dump(config: RunConfig) -> str:
     for path in without_effect(config.scheduler.mode):
         section, key = path.split(".")
         del table[section][key]
+    for key in idle(config.learner):
+        del table["learner"][key]
     return toml.write(table)
 
 
@@ -170,6 +179,26 @@ def _size_layers(below: list[Layer], above: list[Layer], resumed: bool) -> list[
     return [Layer(table, {p: f"size {size}" for p, _ in _leaves(table)}, False)]
 
 
+def _algorithm_layers(below: list[Layer], above: list[Layer], resumed: bool) -> list[Layer]:
+    """What an algorithm is, as its paper or a project has it; below what a person set by name."""
+    sources = above if resumed else [*below, *above]
+
+    def asked(section: str, key: str) -> list[Any]:
+        tables = [layer.table.get(section) for layer in sources]
+        return [table[key] for table in tables if isinstance(table, dict) and key in table]
+
+    names = [name for name in asked("learner", "algorithm") if name != "custom"]
+    readings = [name for name in asked("learner", "preset") if name != "none"]
+    name, reading = ["grpo", *names][-1], ["paper", *readings][-1]
+    if not (names or readings) or name not in ALGORITHMS or reading not in get_args(Reading):
+        return []  # unknown names are reported with everything else
+    table: dict[str, Any] = conventions(name, reading)
+    if [kind for kind in asked("credit", "type") if kind != "outcome"]:
+        del table["credit"]  # another scheme has conventions of its own
+    origin = f"algorithm {name}, preset {reading}"
+    return [Layer(table, {p: origin for p, _ in _leaves(table)}, False)]
+
+
 def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in table.items():
         if isinstance(value, Mapping) and value:
@@ -233,7 +262,13 @@ def _validate(raw: dict[str, Any], origins: dict[str, str], explicit: dict[str, 
 
 
 def _derive(config: RunConfig) -> RunConfig:
-    """In sync mode a step's groups are exactly what is in flight, and caches are never shared."""
+    """Keys without effect are at their defaults.
+
+    In sync mode a step's groups are exactly what is in flight, and caches are never shared.
+    """
+    fields = LearnerSection.model_fields
+    plain = {key: fields[key].default for key in idle(config.learner)}
+    config = config.model_copy(update={"learner": config.learner.model_copy(update=plain)})
     if config.scheduler.mode != "sync":
         return config
     groups = config.scheduler.groups_per_step

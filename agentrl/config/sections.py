@@ -76,24 +76,56 @@ class CreditSection(BaseModel):
 
 
 class LearnerSection(BaseModel):
-    """How weights move. `lr_end` is the share of `lr` left at the last step."""
+    """How weights move. `lr_end` is the share of `lr` left at the last step.
+
+    `algorithm` and `preset` fill in the keys that make a published algorithm, as its paper or
+    another project has it; keys set by name win. 0 switches `dual_clip`, `veto`,
+    `off_policy_limit`, `entropy_target` and `kl` off.
+    """
 
     model_config = _CLOSED
+    algorithm: Literal[
+        "custom", "grpo", "dr_grpo", "dapo", "gspo", "cispo", "rloo", "reinforce", "reinforce_pp"
+    ] = "custom"
+    preset: Literal["none", "paper", "trl", "verl"] = "none"
     lr: Annotated[float, Field(gt=0.0)] = 5e-4
     lr_end: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     warmup: Count = 5
-    clip_low: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.2
-    clip_high: Rate = 0.28
-    kl: Rate = 0.0
-    grad_clip: Annotated[float, Field(gt=0.0)] = 1.0
-    weighting: Literal["rollout", "token"] = "rollout"
     loss: Literal["ppo", "gspo", "cispo", "reinforce"] = "ppo"
+    clip_low: Annotated[float, Field(ge=0.0, le=1.0)] = 0.2
+    clip_high: Rate = 0.28
+    dual_clip: Rate = 3.0
+    weighting: Literal["rollout", "token", "sum", "constant"] = "rollout"
+    max_length: Count = 0
+    proximal: Literal["sampler", "recompute", "loglinear"] = "sampler"
+    correction: Literal[
+        "none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask",
+        "geometric_truncate", "geometric_mask", "k2_mask", "k3_mask",
+    ] = "none"  # fmt: skip
+    correction_low: Rate = 0.5
+    correction_high: Rate = 2.0
+    veto: Rate = 0.0
+    off_policy_limit: Rate = 0.0
+    cov: Literal["none", "clip", "kl"] = "none"
+    cov_share: Fraction = 2e-4
+    cov_low: float = 1.0
+    cov_high: float = 5.0
+    cov_coefficient: Rate = 1.0
+    entropy: Rate = 0.0
+    entropy_target: Rate = 0.0
+    entropy_delta: Rate = 0.005
+    kl: Rate = 0.0
+    kl_kind: Literal["k1", "k2", "k3"] = "k3"
+    kl_in: Literal["loss", "reward"] = "loss"
+    kl_weighted: bool = False
+    grad_clip: Annotated[float, Field(gt=0.0)] = 1.0
     epochs: Positive = 1
     save_every: Count = 25
     keep: Positive = 2
     threads: Positive = 1
     token_budget: Positive = 2_048
     process: bool = True
+    record_tokens: bool = False
 
 
 class SchedulerSection(BaseModel):
@@ -170,3 +202,19 @@ SIZES: dict[str, dict[str, dict[str, int]]] = {
 def without_effect(mode: str) -> tuple[str, ...]:
     """Paths that mean nothing in this mode: lock-step batches have no queue, nothing in flight."""
     return ("scheduler.slots", "scheduler.window", "engine.kv") if mode == "sync" else ()
+
+
+def idle(c: LearnerSection) -> dict[str, str]:
+    """Keys of the learner that mean nothing beside the others -> what they would need."""
+    needs = [
+        (c.loss == "ppo", 'loss = "ppo"', ("dual_clip",)),
+        (c.loss != "reinforce", "a loss that clips", ("clip_low", "clip_high")),
+        (c.weighting == "constant", 'weighting = "constant"', ("max_length",)),
+        (c.correction != "none", "a correction", ("correction_low", "correction_high")),
+        (c.cov != "none", "cov", ("cov_share",)),
+        (c.cov == "clip", 'cov = "clip"', ("cov_low", "cov_high")),
+        (c.cov == "kl", 'cov = "kl"', ("cov_coefficient",)),
+        (c.entropy_target > 0, "entropy_target", ("entropy_delta",)),
+        (c.kl > 0, "kl", ("kl_kind", "kl_in", "kl_weighted")),
+    ]
+    return {key: what for holds, what, keys in needs for key in keys if not holds}

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agentrl.messages import Message
 from agentrl.tool import ToolSpec
-from agentrl.trajectory.records import TokenSpan
+from agentrl.trajectory.records import TokenSpan, Usage
 
 Finish = Literal["stop", "length"]
 KV = Literal["reuse", "recompute", "drain"]
@@ -75,11 +75,15 @@ class Counters(Protocol):
 
 
 class Reply(Struct, frozen=True):
-    """A policy's answer: words, and the tokens they came from where there are any."""
+    """A policy's answer: words, and the tokens they came from where there are any.
+
+    `usage` says how many there were where only words came back.
+    """
 
     message: Message
     tokens: TokenSpan | None
     finish: Finish = "stop"
+    usage: Usage | None = None
 
 
 class Policy(Protocol):
@@ -93,3 +97,13 @@ class Policy(Protocol):
     ) -> Reply: ...
 
     def count(self, context: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> int: ...
+
+
+class Forks(Protocol):
+    """Optional policy capability: session `child` goes on from where `session` is now.
+
+    Its next prompt extends the tokens sent and sampled so far, so their KV is there already; the
+    record of its first reply holds them all as context, with `continues` False.
+    """
+
+    def fork(self, session: str, child: str) -> None: ...

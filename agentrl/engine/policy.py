@@ -5,6 +5,7 @@ from hashlib import blake2b
 from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentrl.engine.base import Engine, Reply, Request
 from agentrl.engine.render import Renderer
@@ -30,6 +31,7 @@ class Talk(Struct):
     tokens: list[int]
     ended: bool
     ahead: tuple[tuple[Message, ...], list[int]] | None = None  # a bridge `count` already made
+    forked: bool = False  # said in another session: this one's record does not have the tokens
 
 
 class TokenPolicy:
@@ -61,7 +63,8 @@ class TokenPolicy:
         self._seed = seed
         self._talks: dict[str, Talk] = {}
         self._turns: dict[str, int] = {}
-        self._by_reply: dict[int, Talk] = {}  # id of the reply message, alive in its Talk
+        # By id of the reply message, alive in its Talks: forks share one, and its tokens.
+        self._by_reply: dict[int, list[Talk]] = {}
 
     async def respond(
         self, context: Sequence[Message], tools: Sequence[ToolSpec], session: str
@@ -70,7 +73,8 @@ class TokenPolicy:
         talk = self._talks.get(session)
         prompt = self._prompt(talk, context, tools)
         before = talk.tokens if talk is not None else []
-        continues = bool(before) and prompt[: len(before)] == before
+        own = talk is not None and not talk.forked
+        continues = own and prompt[: len(before)] == before
         turn = self._turns.get(session, 0)
         temperature, top_p, top_k = self._sampling
         stops = self.renderer.tokenizer.eos
@@ -106,8 +110,8 @@ class TokenPolicy:
     def count(self, context: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> int:
         """Tokens of the prompt this context would be sent as: exact, bridged where it would be."""
         last = next((m for m in reversed(context) if m.role == "assistant"), None)
-        talk = None if last is None else self._by_reply.get(id(last))
-        return len(self._prompt(talk, context, tools))
+        talks = self._by_reply.get(id(last), []) if last is not None else []
+        return len(self._prompt(talks[-1] if talks else None, context, tools))
 
     def limit(self, prompt: int) -> int:
         """Most tokens to sample after a prompt of `prompt` tokens."""
@@ -121,12 +125,17 @@ class TokenPolicy:
             )
         return min(self._reply_tokens, room)
 
+    def fork(self, session: str, child: str) -> None:
+        """See `Forks`. A session that has not spoken yet has nothing to go on from."""
+        talk = self._talks.get(session)
+        if talk is not None:
+            self._keep(child, replace(talk, forked=True))
+            self._turns[child] = self._turns[session]
+
     def forget(self, session: str) -> None:
         """Frees what is kept for a session, here and in the engine."""
-        talk = self._talks.pop(session, None)
+        self._drop(session)
         self._turns.pop(session, None)
-        if talk is not None:
-            self._by_reply.pop(id(talk.reply), None)
         if isinstance(self.engine, Forgets):
             self.engine.forget(session)
 
@@ -145,11 +154,17 @@ class TokenPolicy:
         return prompt
 
     def _keep(self, session: str, talk: Talk) -> None:
-        old = self._talks.get(session)
-        if old is not None:
-            self._by_reply.pop(id(old.reply), None)
+        self._drop(session)
         self._talks[session] = talk
-        self._by_reply[id(talk.reply)] = talk
+        self._by_reply.setdefault(id(talk.reply), []).append(talk)
+
+    def _drop(self, session: str) -> None:
+        old = self._talks.pop(session, None)
+        if old is None:
+            return
+        left = [talk for talk in self._by_reply.pop(id(old.reply)) if talk is not old]
+        if left:
+            self._by_reply[id(old.reply)] = left
 
 
 def reply_seed(seed: int, session: str, turn: int) -> int:

@@ -38,6 +38,10 @@ class ScriptedPolicy:
     def count(self, context: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> int:
         return 0
 
+    def fork(self, session: str, child: str) -> None:
+        """The child plays its own script; only the numbers of its turns go on from here."""
+        self._turns[child] = self._turns.get(session, 0)
+
     def forget(self, session: str) -> None:
         """The session starts its script afresh if it comes again."""
         self._left.pop(session, None)

@@ -12,12 +12,17 @@ from agentrl.tool import Tool, ToolOutput, ToolSpec
 
 
 class Observation(Struct, frozen=True):
-    """What a reply led to. `malformed` counts its calls that could not be carried out."""
+    """What a reply led to. `malformed` counts its calls that could not be carried out.
+
+    `state` may name the world as it is now (a workspace hash): steps of siblings that found the
+    world in the same state can then be compared.
+    """
 
     messages: tuple[Message, ...] = ()
     done: bool = False
     signals: dict[str, float] = field(default_factory=dict)
     malformed: int = 0
+    state: str = ""
 
 
 class Env(Protocol):

@@ -1,7 +1,7 @@
 """A box to act in. Three verbs; anything more is an optional capability."""
 
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -34,9 +34,11 @@ class Stream(Struct, frozen=True):
 class ExecResult(Struct, frozen=True):
     """How a command ended. `code` is None when it was killed by us or its end is not known.
 
-    `timed_out` names the clock that ended it; `oom` and `limit` (`"memory"`, `"pids"`, `"disk"`,
-    `"output"`) which limit did; `dead` says the box itself is gone; `restarted` that a
-    persistent shell had to be started again, so its directory and variables are lost.
+    `timed_out` names the clock that ended it; `oom` and `limit` (`"memory"`, `"pids"`, `"output"`)
+    which limit did. `limit` is also `"disk"` or `"inodes"` where the box's disk was full, of bytes
+    or of files, when the command failed, or became so by a command that ended well. `dead` says
+    the box itself is gone; `restarted` that a persistent shell had to be started again, so its
+    directory and variables are lost.
     """
 
     code: int | None
@@ -81,16 +83,56 @@ class Artifacts(Protocol):
 
 
 class Harvest(Struct, frozen=True):
-    """What an agent left in its workdir once all its processes were dead."""
+    """What an agent left in its workdir once all its processes were dead.
+
+    A link in `skipped` tells where it led. `outside` names files it wrote elsewhere in the box,
+    which are never handed over; `alive` the commands that still ran when the box was ended.
+    """
 
     files: dict[str, tuple[int, bytes | None]]
     skipped: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
+    alive: tuple[str, ...] = ()
+
+
+class Clearing(Protocol):
+    """Optional capability: kill every process in the box, which itself goes on.
+
+    The command lines of what was killed. Only boxes with a process namespace of their own have it.
+    """
+
+    async def clear(self) -> tuple[str, ...]: ...
 
 
 class Snapshots(Protocol):
-    """Optional capability: boxes that can be copied mid-episode."""
+    """Optional capability: boxes that can be forked mid-episode.
+
+    `snapshot` freezes the box's files and names them; `OpenSandbox(task, name)` opens a sibling
+    from there, with the shell's directory and variables where the backend has shells. The box goes
+    on as if nothing had happened. Processes are not kept: raises SandboxError, the box unchanged,
+    while any run that would be missing, and for what the backend cannot do.
+    """
 
     async def snapshot(self) -> str: ...
+
+
+class Keeps(Protocol):
+    """Optional capability of an opener: `keeping(name)` lets a snapshot outlive its box.
+
+    A snapshot ends with the box that took it, or with the last `keeping` context around it; boxes
+    opened from it go on. An opener without this keeps snapshots until its process ends.
+    """
+
+    def keeping(self, snapshot: str) -> AbstractContextManager[None]: ...
+
+
+class Collects(Protocol):
+    """Optional capability of an opener: remove what killed harnesses left behind, and only that.
+
+    Returns the names of what was removed.
+    """
+
+    def gc(self) -> list[str]: ...
 
 
 class OpenSandbox(Protocol):

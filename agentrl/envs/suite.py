@@ -1,12 +1,16 @@
 """Read task folders (Harbor's layout, schema 1.0-1.4) into tasks."""
 
+import os
+import re
 import tomllib
 from collections.abc import Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatch
-from pathlib import Path
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentrl.errors import TaskError
@@ -16,7 +20,11 @@ from agentrl.task import Limits, SandboxSpec, Task
 SCHEMAS = ("1.0", "1.1", "1.2", "1.3", "1.4")
 NAMED = {"easy": 1, "medium": 3, "hard": 5, "unknown": 3}
 SIZES = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
-BUILD = ("Dockerfile", "docker-compose.yaml")
+FILE_BYTES = 16 << 20
+COMPOSE = "docker-compose.yaml"
+BUILD = ("Dockerfile", COMPOSE)
+BUILT = "agentrl-task"
+_WORKDIR = re.compile(r"^\s*WORKDIR\s+(/[\w./-]*)\s*$", re.IGNORECASE | re.MULTILINE)
 Seconds = float
 
 
@@ -58,6 +66,7 @@ class TaskToml(Table):
     task: dict[str, Any] | None = None
     source: str | None = None
     steps: list[dict[str, Any]] = []
+    artifacts: list[str | dict[str, Any]] = []
 
 
 def load_suite(
@@ -91,9 +100,12 @@ def load_suite(
 def load_task(folder: Path | str, warnings: list[str] | None = None) -> Task:
     """One folder as a task; its id is `<parent folder>/<folder>`.
 
-    Without a Dockerfile, the files in `environment/` are the workdir. The oracle is one `shell`
+    Without a Dockerfile, the files in `environment/` are the workdir; with one, that folder is what
+    the box's image is built from, under a name made of its contents. The oracle is one `shell`
     call holding `solution/solve.sh`. The network is on only where the task asks for it by name.
-    `[metadata]` may set `difficulty` (1-5, easy, medium, hard), `family` and `agentrl_env`.
+    `[metadata]` may set `difficulty` (1-5, easy, medium, hard), `family`, `agentrl_env` and
+    `agentrl_writable_root`. `artifacts` below the workdir restrict what is judged to them; without
+    any it is the workdir.
     What is in the folder but has no effect here is named in `warnings`.
 
     Raises TaskError, naming the file, the key and the fix.
@@ -104,11 +116,11 @@ def load_task(folder: Path | str, warnings: list[str] | None = None) -> Task:
     if warnings is not None:
         warnings += notes
     environment = folder / "environment"
-    if not config.environment.docker_image and any((environment / name).exists() for name in BUILD):
+    if not config.environment.docker_image and (environment / COMPOSE).exists():
         raise TaskError(
-            "the task needs an image built",
-            where=f"{folder}/environment/Dockerfile",
-            help="build it and name the image in task.toml, [environment] docker_image",
+            "tasks of several containers are not supported",
+            where=f"{folder}/environment/{COMPOSE}",
+            help="make it one Dockerfile, or name an image: [environment] docker_image",
         )
     tests = _files(folder, folder / "tests")
     if "test.sh" not in tests:
@@ -121,6 +133,11 @@ def load_task(folder: Path | str, warnings: list[str] | None = None) -> Task:
         )
     files = _files(folder, environment) if environment.is_dir() else {}
     metadata = config.metadata
+    sandbox = _sandbox(folder, config.environment, bool(metadata.get("agentrl_writable_root")))
+    if sandbox.image is None and "Dockerfile" in files:
+        sandbox = _built(sandbox, environment, files, config.environment.workdir)
+        files = {}
+    artifacts = _artifacts(folder, config, sandbox.workdir)
     return Task(
         id=f"{folder.parent.name}/{folder.name}",
         suite=folder.parent.name,
@@ -129,14 +146,33 @@ def load_task(folder: Path | str, warnings: list[str] | None = None) -> Task:
         tests=tests,
         oracle=_oracle(folder),
         env=str(metadata.get("agentrl_env", "terminal")),
-        sandbox=_sandbox(folder, config.environment),
+        sandbox=sandbox,
         limits=_limits(config),
         meta={
             "family": str(metadata.get("family", metadata.get("category", folder.name))),
             "difficulty": _difficulty(folder, metadata.get("difficulty", 1)),
             "source": str(folder),
-        },
+        }
+        | ({"artifacts": artifacts} if artifacts else {}),
     )
+
+
+def _artifacts(folder: Path, config: TaskToml, workdir: str) -> list[str]:
+    """Declared artifacts, relative to the workdir. Raises TaskError for one that lies elsewhere."""
+    found = []
+    for entry in config.artifacts:
+        source = entry if isinstance(entry, str) else str(entry.get("source", ""))
+        place = PurePosixPath(source)
+        if place.is_relative_to("/logs/artifacts"):
+            continue  # collected for people to read, never judged
+        if ".." in place.parts or not place.is_relative_to(workdir) or str(place) == workdir:
+            raise TaskError(
+                f"the artifact {source!r} does not lie below the workdir {workdir}",
+                where=f"{folder}/task.toml, key artifacts",
+                help="only the workdir reaches the check: write it there, and declare it so",
+            )
+        found.append(place.relative_to(workdir).as_posix())
+    return found
 
 
 def _matches(name: str, pattern: str) -> bool:
@@ -194,6 +230,9 @@ def _without_effect(folder: Path, config: TaskToml) -> list[str]:
         notes.append(f"{path}: environment.network_mode allowlist is taken as no-network")
     if config.verifier.environment_mode == "shared":
         notes.append(f"{path}: verifier.environment_mode shared: the check runs in a fresh box")
+    for entry in config.artifacts:
+        rest = sorted(set(entry) - {"source"}) if isinstance(entry, dict) else []
+        notes += [f"{path}: key artifacts.{key} has no effect" for key in rest]
     extra = [p.name for p in sorted((folder / "solution").glob("*")) if p.name != "solve.sh"]
     notes += [f"{folder}/solution/{name} does not reach the oracle" for name in extra]
     if (folder / "trajectory.json").exists():
@@ -231,17 +270,45 @@ def _oracle(folder: Path) -> tuple[ToolCall, ...]:
 
 
 def _files(task: Path, folder: Path) -> dict[str, bytes]:
-    """Regular files below `folder`, by path. Raises TaskError where a link leads out."""
+    """Regular files below `folder`, by path. Raises TaskError for anything that is no such file,
+    is too large for a box, has a name that is not UTF-8, or is a link that leads out."""
     found = {}
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() and not path.resolve().is_relative_to(task):
             raise TaskError("a link leads out of the task", where=str(path), help="copy the file")
-        if path.is_file() and "__pycache__" not in path.parts:
-            found[path.relative_to(folder).as_posix()] = path.read_bytes()
+        if path.is_dir() or "__pycache__" in path.parts:
+            continue
+        shown = os.fsencode(path).decode("utf-8", "replace")
+        if not path.is_file():
+            what = "a link to nothing" if path.is_symlink() else "not a regular file"
+            raise TaskError(f"{what} is in the task", where=shown, help="remove it")
+        if path.stat().st_size > FILE_BYTES:
+            size = f"{path.stat().st_size >> 20} MiB, at most {FILE_BYTES >> 20}"
+            raise TaskError(f"a file is too large: {size}", where=shown, help="make it smaller")
+        if shown != str(path):
+            raise TaskError("a file's name is not UTF-8", where=shown, help="rename it")
+        found[path.relative_to(folder).as_posix()] = path.read_bytes()
     return found
 
 
-def _sandbox(folder: Path, environment: Environment) -> SandboxSpec:
+def _built(
+    spec: SandboxSpec, environment: Path, files: dict[str, bytes], workdir: str | None
+) -> SandboxSpec:
+    """The same box from the image a Dockerfile makes, in the last absolute WORKDIR it sets."""
+    total = sha256()
+    for name, data in sorted(files.items()):
+        executable = (environment / name).stat().st_mode & 0o111 != 0
+        total.update(f"{name}\0{executable}\0{len(data)}\0".encode() + data)
+    set_there = _WORKDIR.findall(files["Dockerfile"].decode("utf-8", "replace"))
+    return replace(
+        spec,
+        image=f"{BUILT}:{total.hexdigest()[:32]}",
+        build=str(environment),
+        workdir=workdir or (set_there[-1].rstrip("/") if set_there else "") or spec.workdir,
+    )
+
+
+def _sandbox(folder: Path, environment: Environment, writable_root: bool) -> SandboxSpec:
     usual = SandboxSpec()
     memory = environment.memory_mb or _megabytes(folder, "memory", environment.memory)
     disk = environment.storage_mb or _megabytes(folder, "storage", environment.storage)
@@ -252,6 +319,7 @@ def _sandbox(folder: Path, environment: Environment) -> SandboxSpec:
         memory_mb=memory or usual.memory_mb,
         cpus=environment.cpus or usual.cpus,
         disk_mb=disk or usual.disk_mb,
+        writable_root=writable_root,
     )
 
 

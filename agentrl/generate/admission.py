@@ -1,13 +1,18 @@
-"""Is a task fit to train on? Its oracle must pass and doing nothing must fail, every time."""
+"""Is a task fit to train on? Its oracle must pass, doing nothing and cheating must fail, always."""
 
+import time
 from collections.abc import Sequence
 from typing import Protocol, cast
 
+import msgspec
 from msgspec import Struct
 
 from agentrl.envs.base import BuildEnv
 from agentrl.envs.sandbox import Artifacts, Harvest, OpenSandbox, Sandbox
 from agentrl.errors import TaskError
+from agentrl.generate.bots import attacks
+from agentrl.generate.jitter import Jittered
+from agentrl.generate.leaks import leaks
 from agentrl.messages import Message, ToolCall
 from agentrl.reward.base import Verifier
 from agentrl.task import Task
@@ -28,12 +33,19 @@ class Judge(Protocol):
 
 
 class Admission(Struct, frozen=True):
-    """The verdicts on each try; `reasons` is empty for a task that is admitted."""
+    """The verdicts on each try; `reasons` is empty for a task that is admitted.
+
+    `bots` holds the verdict on each cheat that was tried; `play_s` and `judge_s` are the longest an
+    oracle's episode and a judgement took.
+    """
 
     task: str
     oracle: tuple[Verdict, ...]
     nothing: tuple[Verdict, ...]
     reasons: tuple[str, ...] = ()
+    bots: dict[str, Verdict] = {}
+    play_s: float = 0.0
+    judge_s: float = 0.0
 
     @property
     def admitted(self) -> bool:
@@ -49,7 +61,11 @@ async def admit(
     repeats: int = 2,
 ) -> Admission:
     """Play the oracle and, apart, only its closing `submit`, `repeats` times each, through the
-    env's own tools in fresh boxes. An oracle call the env cannot carry out is a reason too.
+    env's own tools in fresh boxes; all but the first are judged under another time zone, hash seed
+    and order of tests. Then judge what each bot leaves (`bots.py`), and look for leaks.
+
+    Reasons besides a wrong verdict: an oracle call the env cannot carry out, a flag on the oracle,
+    a leak, more than half of a time limit used.
 
     Raises what the boxes, the env and the judge raise; a task at fault is reported instead.
     """
@@ -58,21 +74,76 @@ async def admit(
     idle = [call for call in task.oracle[-1:] if call.name == "submit"]
     tries: dict[str, list[Verdict]] = {"oracle": [], "nothing": []}
     reasons: list[str] = []
-    for _ in range(repeats):
+    spent = {"play": 0.0, "judge": 0.0}
+    solved: tuple[Trajectory, Harvest] | None = None
+    for n in range(repeats):
+        place = open_sandbox if n == 0 else Jittered(open_sandbox, n)
         for name, calls in (("oracle", task.oracle), ("nothing", idle)):
+            began = time.monotonic()
             trajectory, harvest = await play(task, calls, open_sandbox, build_env)
-            tries[name].append(await judge(task, trajectory, open_sandbox, harvest, verifier))
+            played = time.monotonic()
+            tries[name].append(await judge(task, trajectory, place, harvest, verifier))
+            spent["judge"] = max(spent["judge"], time.monotonic() - played)
             if name == "oracle":
+                spent["play"] = max(spent["play"], played - began)
+                solved = solved or (trajectory, harvest)
                 reasons += _unplayable(trajectory)
-    reasons += [f"the oracle did not pass: {_said(v)}" for v in tries["oracle"] if not v.success]
-    for verdict in tries["nothing"]:
-        if verdict.success:
-            reasons.append("doing nothing passes")
-        elif verdict.outcome != "reward":
-            reasons.append(f"doing nothing was not judged: {_said(verdict)}")
+    reasons += _unsolved(tries["oracle"])
+    reasons += _passing("doing nothing", tries["nothing"])
+    bots: dict[str, Verdict] = {}
+    for name, left in attacks(task, solved[1]) if solved and not reasons else ():
+        nobody = msgspec.structs.replace(solved[0], steps=()) if solved else trajectory
+        bots[name] = await judge(task, nobody, open_sandbox, left, verifier)
+        reasons += _passing(f"the bot that {name}", [bots[name]])
+    reasons += leaks(task)
+    reasons += _late(task, spent["play"], spent["judge"])
     return Admission(
-        task.id, tuple(tries["oracle"]), tuple(tries["nothing"]), tuple(dict.fromkeys(reasons))
+        task.id,
+        tuple(tries["oracle"]),
+        tuple(tries["nothing"]),
+        tuple(dict.fromkeys(reasons)),
+        bots,
+        spent["play"],
+        spent["judge"],
     )
+
+
+def _unsolved(tries: Sequence[Verdict]) -> list[str]:
+    """What is wrong with the oracle's verdicts, the first of which is without jitter."""
+    reasons = []
+    for n, verdict in enumerate(tries):
+        if not verdict.success and n and tries[0].success:
+            said = "another time zone, hash seed and order of tests"
+            reasons.append(f"the oracle passes, but not with {said}: {_said(verdict)}")
+        elif not verdict.success:
+            reasons.append(f"the oracle did not pass: {_said(verdict)}")
+        reasons += [
+            f"the oracle is flagged: {f} ({verdict.evidence.get(f)})" for f in verdict.flags
+        ]
+    return reasons
+
+
+def _passing(what: str, tries: Sequence[Verdict]) -> list[str]:
+    """What is wrong with verdicts that ought to say no."""
+    reasons = []
+    for verdict in tries:
+        if verdict.success:
+            reasons.append(f"{what} passes")
+        elif verdict.outcome != "reward":
+            reasons.append(f"{what} was not judged: {_said(verdict)}")
+    return reasons
+
+
+def _late(task: Task, play_s: float, judge_s: float) -> list[str]:
+    told = (
+        ("playing", play_s, task.limits.episode_s),
+        ("judging", judge_s, task.limits.verifier_s),
+    )
+    return [
+        f"{what} takes {took:.1f} s, more than half of the {limit:g} s there are"
+        for what, took, limit in told
+        if took > limit / 2
+    ]
 
 
 async def play(

@@ -16,7 +16,7 @@ from torch import Tensor
 from agentrl.errors import ConfigError, RunError
 from agentrl.trajectory.records import Segment
 
-Reducer = Literal["rollout", "token", "constant"]
+Reducer = Literal["rollout", "token", "sum", "constant"]
 
 
 class MicroBatch(Struct, frozen=True):
@@ -32,6 +32,7 @@ class MicroBatch(Struct, frozen=True):
     advantages: Tensor  # float32
     weights: Tensor  # float32, 0 where mask is False
     rows: tuple[int, ...]
+    versions: Tensor  # int64, of the policy that sampled it; -1 where mask is False
 
 
 def token_weights(
@@ -41,6 +42,7 @@ def token_weights(
 
     rollout    w / (N * tokens of the rollout): mean over the N rollouts of their token means
     token      w / (trained tokens of the step): DAPO
+    sum        w / N: mean over the rollouts of their token sums
     constant   w / (N * max_length): Dr.GRPO, where length earns nothing
 
     w is `Segment.weight`. N counts rollouts with at least one trained token, whatever their
@@ -62,6 +64,7 @@ def token_weights(
     denominators = {
         "rollout": lambda segment: number * rollouts[segment.trajectory],
         "token": lambda segment: total,
+        "sum": lambda segment: number,
         "constant": lambda segment: number * (max_length or 0),
     }
     return [
@@ -112,6 +115,7 @@ def micro_batch(
     shape = (len(rows), max(lengths[row] for row in rows))
     tokens = torch.zeros(shape, dtype=torch.int64)
     mask = torch.zeros(shape, dtype=torch.bool)
+    versions = torch.full(shape, -1, dtype=torch.int64)
     logprobs, advantages, weight = (torch.zeros(shape) for _ in range(3))
     for place, row in enumerate(rows):
         segment, end = segments[row], lengths[row]
@@ -119,9 +123,10 @@ def micro_batch(
         mask[place, :end] = torch.tensor(segment.mask[:end])
         logprobs[place, :end] = torch.tensor(segment.logprobs[:end], dtype=torch.float32)
         advantages[place, :end] = torch.tensor(segment.advantages[:end], dtype=torch.float32)
+        versions[place, :end] = torch.tensor(segment.versions[:end])
         weight[place] = weights[row]
     weight.masked_fill_(~mask, 0.0)
-    return MicroBatch(tokens, mask, logprobs, advantages, weight, tuple(rows))
+    return MicroBatch(tokens, mask, logprobs, advantages, weight, tuple(rows), versions)
 
 
 def check(segment: Segment) -> None:

@@ -7,10 +7,11 @@ from msgspec import Struct
 from agentrl.errors import ConfigError
 from agentrl.learner.batch import Reducer
 from agentrl.learner.correction import Correction
+from agentrl.learner.covariance import Cov
 from agentrl.learner.loss import KL, Kind
 
-Proximal = Literal["sampler", "recompute"]
-"""`sampler` or `recompute`: what the ratio is taken against."""
+Proximal = Literal["sampler", "recompute", "loglinear"]
+"""What the ratio is taken against."""
 
 
 class LearnerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,9 +24,18 @@ class LearnerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         proximal: `sampler` takes ratios against the recorded log-probabilities, so the clip also
             corrects for staleness; `recompute` takes them against the weights at the start of the
             step, and `correction` bridges from there to the sampler (decoupled PPO).
-        correction: see `correction.correction_weights`; only with `recompute`, as with `sampler`
-            the same ratio would count twice.
+            `loglinear` interpolates by version instead of computing them (`correction.loglinear`).
+        correction: see `correction.correction_weights`; not with `sampler`, where the same ratio
+            would count twice. veto: rows with a token below this ratio are left out; 0 is off.
+        off_policy_limit: see `correction.off_policy_rows`; None is off.
+        cov: Clip-Cov or KL-Cov, see `covariance`; `cov_share` of the tokens, `cov_low` and
+            `cov_high` bound those of clip, `cov_coefficient` is what those of kl pay.
+        entropy: coefficient of the entropy bonus, weighed like the loss; with `entropy_target` it
+            is where an adaptive one starts, see `entropy`.
         kl: coefficient of the penalty towards the first weights; 0 keeps no second model.
+        kl_in: `loss` adds it there; `reward` takes each token's own penalty, by the policy the
+            ratio is taken against, off its advantage, without a gradient. kl_weighted: the
+            penalty in the loss is multiplied by the ratio, see `objective.kl_term`.
         temperature: the sampler's, so that both mean the same distribution.
         epochs: passes over a batch. minibatches: optimizer updates a pass, over whole rollouts.
         warmup: steps over which the rate rises to `lr`. With `lr_end` it then falls linearly,
@@ -33,6 +43,8 @@ class LearnerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         token_budget: positions (rows * longest row) computed together; bounds memory, and a smaller
             one pads less.
         keep: published versions that stay on disk.
+        record_tokens: write the log-probability of every trained token into the run's record, as
+            `TokensScored` events of the writer `learner`.
     """
 
     loss: Kind = "ppo"
@@ -45,8 +57,20 @@ class LearnerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     correction: Correction = "none"
     correction_low: float = 0.5
     correction_high: float = 2.0
+    veto: float = 0.0
+    off_policy_limit: float | None = None
+    cov: Cov = "none"
+    cov_share: float = 2e-4
+    cov_low: float = 1.0
+    cov_high: float = 5.0
+    cov_coefficient: float = 1.0
+    entropy: float = 0.0
+    entropy_target: float | None = None
+    entropy_delta: float = 0.005
     kl: float = 0.0
     kl_kind: KL = "k3"
+    kl_in: Literal["loss", "reward"] = "loss"
+    kl_weighted: bool = False
     temperature: float = 1.0
     epochs: int = 1
     minibatches: int = 1
@@ -61,6 +85,7 @@ class LearnerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     token_budget: int = 4_096
     threads: int = 1
     keep: int = 2
+    record_tokens: bool = False
 
 
 def rate(config: LearnerConfig, step: int) -> float:
@@ -76,11 +101,23 @@ def rate(config: LearnerConfig, step: int) -> float:
 
 def check(config: LearnerConfig) -> None:
     """Raises ConfigError for what would have no effect, or none that was meant."""
-    if config.proximal not in ("sampler", "recompute"):
+    if config.proximal not in ("sampler", "recompute", "loglinear"):
         raise ConfigError(
             f"proximal is {config.proximal!r}",
             where="learner.proximal",
-            help="choose sampler or recompute",
+            help="choose sampler, recompute or loglinear",
+        )
+    if config.veto and config.proximal == "sampler":
+        raise ConfigError(
+            "veto has no effect: with the sampler as proximal policy every ratio is 1",
+            where="learner.veto",
+            help='set proximal = "recompute", or veto = 0',
+        )
+    if config.kl_weighted and (config.kl_in == "reward" or not config.kl):
+        raise ConfigError(
+            "kl_weighted has no effect without a KL penalty in the loss",
+            where="learner.kl_weighted",
+            help='set kl above 0 and kl_in = "loss", or remove it',
         )
     if config.correction != "none" and config.proximal == "sampler":
         raise ConfigError(

@@ -1,8 +1,9 @@
 """The policy-gradient learner: segments with advantages in, better weights out.
 
 GRPO, Dr.GRPO, DAPO, GSPO, CISPO and REINFORCE differ in the credit scheme and in three settings
-here (`loss`, `reducer`, the clip), see `LearnerConfig`. All arithmetic is fp32, and nothing in here
-is random beyond the version number, so with one thread a step is a function of weights and batch.
+here (`loss`, `reducer`, the clip), see `LearnerConfig` and `presets.py`. All arithmetic is fp32,
+and nothing in here is random beyond the version number, so with one thread a step is a function of
+weights and batch.
 """
 
 import math
@@ -22,11 +23,15 @@ from agentrl.learner import checkpoint
 from agentrl.learner.base import Stats
 from agentrl.learner.batch import MicroBatch, pack
 from agentrl.learner.config import LearnerConfig, check, rate
-from agentrl.learner.correction import correction_weights, effective_sample_size, mismatch
-from agentrl.learner.loss import clipped_tokens, kl, policy_loss, ratios
+from agentrl.learner.correction import effective_sample_size, loglinear, mismatch
+from agentrl.learner.entropy import EntropyControl
+from agentrl.learner.loss import clipped_tokens, ratios
 from agentrl.learner.model import spread, token_logprobs
+from agentrl.learner.objective import charged, chosen_tokens, importance, kl_term, policy_term
 from agentrl.learner.publish import publish
+from agentrl.trajectory.events import TokensScored
 from agentrl.trajectory.records import Segment
+from agentrl.trajectory.store import RunStore
 
 
 class Seen:
@@ -42,6 +47,7 @@ class Seen:
         self.losses: list[float] = []
         self.norms: list[float] = []
         self.skipped = 0
+        self.scored: list[tuple[MicroBatch, Tensor]] = []  # with log pi [B,T] of its tokens
 
     def stats(self) -> Stats:
         """Means over what was seen; of nothing, zeros."""
@@ -78,6 +84,8 @@ class GrpoLearner:
             self.model.parameters(), c.lr, c.betas, c.eps, c.weight_decay
         )
         self._version = 0
+        self._entropy = EntropyControl(c.entropy, c.entropy_target, c.entropy_delta)
+        self._record = RunStore(out, writer="learner") if self.config.record_tokens else None
 
     @property
     def version(self) -> int:
@@ -97,15 +105,24 @@ class GrpoLearner:
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         with threads(self.config.threads):
-            parts = [self._pack(part) for part in self._parts(batch)]
+            split = self._parts(batch)
+            parts = [self._pack(part) for part in split]
             olds = [self._proximal(micros) for micros in parts]
             for epoch in range(self.config.epochs):
-                for micros, old in zip(parts, olds, strict=True):
-                    self._update(micros, old, seen, first=epoch == 0)
+                for place, (micros, old) in enumerate(zip(parts, olds, strict=True)):
+                    done = (epoch + place / len(parts)) / self.config.epochs
+                    self._update(micros, old, seen, done)
+        stats = seen.stats()
+        applied = self._entropy.applied
+        self._entropy = self._entropy.after(stats["entropy"]) if seen.entropy else self._entropy
         stale = [float(self._version - segment.oldest) for segment in batch]
         self._version += 1
-        return seen.stats() | {
+        if self._record is not None:
+            for event in scored_tokens(split, parts, seen.scored, self._version):
+                self._record.append(event)
+        return stats | {
             "lr": lr,
+            "entropy_coefficient": applied,
             "tokens": float(sum(sum(segment.mask) for segment in batch)),
             "positions": float(sum(m.tokens.numel() for micros in parts for m in micros)),
             "rows": float(len(batch)),
@@ -129,7 +146,12 @@ class GrpoLearner:
             for name, parameter in named
             for key, value in self.optimizer.state.get(parameter, {}).items()
         }
-        scalars = {"version": self._version, "lr": rate(self.config, self._version)}
+        scalars = {
+            "version": self._version,
+            "lr": rate(self.config, self._version),
+            "entropy_coefficient": self._entropy.coefficient,
+            "entropy_last": self._entropy.last,
+        }
         parts = {"model": dict(named), "optimizer": moments, "learner": scalars}
         checkpoint.save(path, parts)
 
@@ -143,7 +165,12 @@ class GrpoLearner:
             state = {key: parts["optimizer"].get(f"{key}/{name}") for key in keys}
             if all(value is not None for value in state.values()):
                 self.optimizer.state[parameter] = state
-        self._version = parts["learner"]["version"]
+        scalars = parts["learner"]
+        self._version = scalars["version"]
+        if "entropy_coefficient" in scalars:
+            c = self.config
+            kept = (scalars["entropy_coefficient"], c.entropy_target, c.entropy_delta)
+            self._entropy = EntropyControl(*kept, scalars["entropy_last"])
 
     def _parts(self, batch: Sequence[Segment]) -> list[list[Segment]]:
         """The batch in `minibatches` parts of whole rollouts, drawn by the version number."""
@@ -158,15 +185,17 @@ class GrpoLearner:
 
     def _pack(self, part: Sequence[Segment]) -> list[MicroBatch]:
         c = self.config
-        return pack(part, c.token_budget, c.reducer, max_length=c.max_length, skip_silent=not c.kl)
+        every = bool(c.kl or c.entropy or c.entropy_target is not None)  # zeros are pulled too
+        length = c.max_length
+        return pack(part, c.token_budget, c.reducer, max_length=length, skip_silent=not every)
 
     def _proximal(self, micros: Sequence[MicroBatch]) -> list[Tensor | None]:
         """log pi_old of each micro-batch; None where it is known without a pass of its own."""
         c = self.config
         if c.proximal == "sampler":
             return [micro.logprobs for micro in micros]
-        if c.epochs == c.minibatches == 1:
-            return [None] * len(micros)  # the update's own forward pass has these weights
+        if c.proximal == "loglinear" or c.epochs == c.minibatches == 1:
+            return [None] * len(micros)  # known from the update's own forward pass
         with torch.no_grad():
             return [
                 spread(token_logprobs(self.model, m.tokens, m.mask, c.temperature)[0], m.mask)
@@ -178,13 +207,15 @@ class GrpoLearner:
         micros: Sequence[MicroBatch],
         olds: Sequence[Tensor | None],
         seen: Seen,
-        first: bool,
+        done: float,
     ) -> None:
-        """One optimizer update, or none where it would do harm."""
+        """One optimizer update, or none where it would do harm; `done` is the share before it."""
         self.optimizer.zero_grad(set_to_none=True)
         total = 0.0
-        for micro, old in zip(micros, olds, strict=True):
-            loss = self._loss(micro, old, seen if first else None)
+        first = done * self.config.epochs < 1.0
+        chosen = chosen_tokens(self.config, micros, olds, self._version)
+        for micro, old, picked in zip(micros, olds, chosen, strict=True):
+            loss = self._loss(micro, old, picked, done, seen if first else None)
             total += float(loss.detach())
             if not math.isfinite(total):
                 break
@@ -200,47 +231,93 @@ class GrpoLearner:
         seen.losses.append(total)
         seen.norms.append(norm)
 
-    def _loss(self, micro: MicroBatch, old: Tensor | None, seen: Seen | None) -> Tensor:
+    def _loss(
+        self,
+        micro: MicroBatch,
+        old: Tensor | None,
+        chosen: Tensor | None,
+        done: float,
+        seen: Seen | None,
+    ) -> Tensor:
         """The micro-batch's share of the step's loss; measures into `seen`."""
-        c, mask, mu = self.config, micro.mask, micro.logprobs
-        scored = token_logprobs(self.model, micro.tokens, mask, c.temperature)
-        logp = spread(scored.logprobs, mask)
-        old = logp.detach() if old is None else old
-        lossy = policy_loss(
-            logp,
-            old,
-            micro.advantages,
-            mask,
-            clip_low=c.clip_low,
-            clip_high=c.clip_high,
-            dual_clip=c.dual_clip,
-            kind=c.loss,
+        c, mask = self.config, micro.mask
+        bonus = self._entropy.applied
+        scored = token_logprobs(
+            self.model, micro.tokens, mask, c.temperature, entropy_gradient=bonus > 0
         )
-        if c.correction != "none":
-            bounds = {"low": c.correction_low, "high": c.correction_high}
-            applied = correction_weights(old, mu, mask, c.correction, **bounds)
+        logp = spread(scored.logprobs, mask)
+        if old is None:
+            old = logp.detach()
+            if c.proximal == "loglinear":
+                now = self._version + done
+                old = loglinear(micro.logprobs, old, micro.versions, self._version, now)
+        reference = self._reference(micro)
+        advantages = charged(c, micro, old, reference)
+        lossy = policy_term(c, micro, advantages, logp, old, chosen)
+        applied = importance(c, micro, advantages, logp, old)
+        if applied is not None:
             lossy = lossy * applied
-            if seen:
-                seen.correction.append(applied[mask])
         total = (micro.weights * lossy).sum()
-        if self.reference is not None:
-            with torch.no_grad():
-                there = token_logprobs(self.reference, micro.tokens, mask, c.temperature)
-            penalty = kl(logp, spread(there.logprobs, mask), mask, c.kl_kind)
+        if reference is not None and c.kl_in == "loss":
+            penalty = kl_term(c, logp, old, reference, mask)
             total = total + c.kl * (micro.weights * penalty).sum()
+        if bonus > 0:
+            total = total - bonus * (micro.weights[mask] * scored.entropy).sum()
         if seen:
-            self._measure(seen, micro, logp.detach(), old)
-            seen.entropy.append(scored.entropy)
+            self._measure(seen, micro, advantages, logp.detach(), old)
+            seen.entropy.append(scored.entropy.detach())
+            if applied is not None:
+                seen.correction.append(applied[mask])
         return total
 
-    def _measure(self, seen: Seen, micro: MicroBatch, logp: Tensor, old: Tensor) -> None:
+    def _reference(self, micro: MicroBatch) -> Tensor | None:
+        """The first weights' log-probabilities [B,T], where they are wanted."""
+        if self.reference is None:
+            return None
+        with torch.no_grad():
+            there = token_logprobs(
+                self.reference, micro.tokens, micro.mask, self.config.temperature
+            )
+        return spread(there.logprobs, micro.mask)
+
+    def _measure(
+        self, seen: Seen, micro: MicroBatch, advantages: Tensor, logp: Tensor, old: Tensor
+    ) -> None:
         c, mask = self.config, micro.mask
+        seen.scored.append((micro, logp))
         seen.logp.append(logp[mask])
         seen.mu.append(micro.logprobs[mask])
         seen.ratio.append(ratios(logp, old, mask, c.loss)[mask])
         bounds = {"clip_low": c.clip_low, "clip_high": c.clip_high}
-        clipped = clipped_tokens(logp, old, micro.advantages, mask, **bounds, kind=c.loss)
+        clipped = clipped_tokens(logp, old, advantages, mask, **bounds, kind=c.loss)
         seen.clipped.append(clipped[mask].float())
+
+
+def scored_tokens(
+    split: Sequence[Sequence[Segment]],
+    parts: Sequence[Sequence[MicroBatch]],
+    measured: Sequence[tuple[MicroBatch, Tensor]],
+    step: int,
+) -> Iterator[TokensScored]:
+    """What the trained tokens were given when the step first saw them.
+
+    `parts` are the micro-batches of each part of `split`. A row with a number that is not finite,
+    or in a micro-batch that an update left out because of one, has no event: the record holds
+    finite numbers, and the step's statistics tell of it.
+    """
+    given = {id(micro): logp for micro, logp in measured}
+    for part, micros in zip(split, parts, strict=True):
+        for micro in micros:
+            if id(micro) not in given:
+                continue
+            for row, logp, mask in zip(micro.rows, given[id(micro)], micro.mask, strict=True):
+                numbers = tuple(logp[mask].tolist())
+                if all(map(math.isfinite, numbers)):
+                    segment = part[row]
+                    yield TokensScored(
+                        episode=segment.trajectory, step=step, segment=segment.index,
+                        logprobs=numbers,
+                    )  # fmt: skip
 
 
 def refuse_empty(batch: Sequence[Segment]) -> None:

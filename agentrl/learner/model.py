@@ -14,14 +14,22 @@ from agentrl.engine.torch.model import Attend, CausalLM, Layer
 
 
 class Scored(NamedTuple):
-    """What the model says about the N chosen tokens, row by row; `entropy` has no gradient."""
+    """What the model says about the N chosen tokens, row by row.
+
+    `entropy` has no gradient unless that was asked for.
+    """
 
     logprobs: Tensor  # [N]
     entropy: Tensor  # [N], nats, of the distribution the token was drawn from
 
 
 def token_logprobs(
-    model: CausalLM, tokens: Tensor, select: Tensor, temperature: float = 1.0
+    model: CausalLM,
+    tokens: Tensor,
+    select: Tensor,
+    temperature: float = 1.0,
+    *,
+    entropy_gradient: bool = False,
 ) -> Scored:
     """Log-probabilities of `tokens` [B,T] where `select` [B,T] is True, given what precedes them.
 
@@ -36,7 +44,7 @@ def token_logprobs(
         logits = logits / temperature
     scores = F.log_softmax(logits, dim=-1)
     chosen = scores.gather(-1, tokens[:, 1:][predicts].unsqueeze(-1)).squeeze(-1)
-    with torch.no_grad():
+    with torch.set_grad_enabled(entropy_gradient and torch.is_grad_enabled()):
         entropy = -(scores.exp() * scores).sum(-1)
     return Scored(chosen, entropy)
 

@@ -13,6 +13,10 @@ class Verifier(Protocol):
     `sandbox` is a pristine judging box holding what the agent left in the workdir and the task's
     `tests` under `/tests`; every agent process is dead. What the agent can cause is a score of 0;
     raises VerifierError only where the host or the task is at fault.
+
+    One that runs nothing of what the agent left says so with a class attribute `runs = False`; the
+    workdir is then judged as it is. For any other, what would run or be read in the judge's place
+    is put back or taken out first (`guards.py`).
     """
 
     async def verify(self, task: Task, trajectory: Trajectory, sandbox: Sandbox) -> Verdict: ...

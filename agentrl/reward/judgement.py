@@ -7,12 +7,20 @@ import msgspec
 
 from agentrl.envs.sandbox import Harvest, OpenSandbox, Sandbox
 from agentrl.errors import SandboxError, VerifierError, boundary
+from agentrl.reward import actions
 from agentrl.reward.base import Verifier
+from agentrl.reward.guards import Found, examine
 from agentrl.task import Task
-from agentrl.trajectory.records import Trajectory, Verdict, masked, scored
+from agentrl.trajectory.records import Trajectory, Verdict, masked
 
-HOST_ONLY = ("expected.json",)
-"""Of a task's tests, what is compared on the host and never enters a box."""
+HOST_ONLY = ("expected.json", "hidden/")
+"""Of a task's tests, what lies in no box before the verifier itself puts it there, if it does:
+code under test can read whatever a box holds."""
+
+PENAL = {"LATE_PROCESS", "REWARD_FILE", "SECRET_READ", "VERIFIER_TAMPER"}
+"""Flags of what was left that cost the score: nothing honest writes where verdicts are made."""
+
+MISMATCH = "REWARD_MISMATCH"
 
 
 async def judge(
@@ -27,30 +35,73 @@ async def judge(
     `harvest` was taken after every process of the agent was dead. A box that will not open is
     masked only when it will not open without the agent's files either; where just those keep it
     from opening, the score is 0. So is it when verifying takes longer than `limits.verifier_s`, or
-    the box dies meanwhile. A check that fails, or finds the task invalid, is tried on an untouched
-    workdir: where it comes to a score there, what the agent left broke it, and that is a 0 too.
-    The note names the digest of the box or its opener, where one has it.
+    the box dies meanwhile. A check that fails, finds the task invalid, or wrote two rewards that
+    differ is tried on an untouched workdir: where it comes to a score there, what the agent left
+    broke it, and that is a 0 too. All these are flagged VERIFIER_DOS, a forged reward REWARD_FILE.
+
+    What `guards` and `actions` see becomes flags with evidence; those in PENAL, where seen in what
+    was left, make the score 0. The note names what was left out, where that may have mattered, and
+    the digest of the box or its opener, where one has it.
 
     Raises VerifierError where the check itself failed.
     """
+    kept, found = examine(task, harvest, bool(getattr(verifier, "runs", True)))
+    penal = bool(PENAL & set(found))
+    found = {**actions.flags(trajectory), **found}
     async with AsyncExitStack() as stack:
-        box = await _open(stack, task, open_sandbox, harvest)
+        box = await _open(stack, task, open_sandbox, kept)
         if isinstance(box, Verdict):
-            return box
+            return _told(box, found, penal, harvest)
+        said: Verdict | VerifierError
         try:
-            verdict = await _verify(task, trajectory, box, verifier)
+            said = await _verify(task, trajectory, box, verifier)
         except VerifierError as error:
-            broken: Verdict | VerifierError = error
-        else:
-            broken = verdict
-    if isinstance(broken, Verdict) and broken.outcome == "reward":
-        return _with_digest(broken, box, open_sandbox)
-    if await _works_untouched(task, trajectory, open_sandbox, verifier):
-        why = broken.note if isinstance(broken, Verdict) else broken.what
-        return scored(0.0, note=f"the check breaks only on what the agent left: {why}")
-    if isinstance(broken, VerifierError):
-        raise broken
-    return _with_digest(broken, box, open_sandbox)
+            said = error
+    if _doubtful(said):
+        untouched = await _untouched(task, trajectory, open_sandbox, verifier)
+        if untouched is not None and not _doubtful(untouched):
+            return _told(_broken(said), found, penal, harvest)
+    if isinstance(said, VerifierError):
+        raise said
+    return _with_digest(_told(said, found, penal, harvest), box, open_sandbox)
+
+
+def _doubtful(said: Verdict | VerifierError) -> bool:
+    """No score, or one of two that contradict each other."""
+    return isinstance(said, VerifierError) or said.outcome != "reward" or MISMATCH in said.flags
+
+
+def _broken(said: Verdict | VerifierError) -> Verdict:
+    """A 0 for what the check comes to only on what the agent left."""
+    if isinstance(said, VerifierError):
+        return denied("VERIFIER_DOS", f"the check breaks only on what the agent left: {said.what}")
+    if said.outcome == "reward":
+        return denied("REWARD_FILE", "the check wrote two rewards only with what the agent left")
+    note = f"the check breaks only on what the agent left: {said.note}"
+    evidence = said.evidence or {"VERIFIER_DOS": note[:200]}
+    return Verdict("reward", 0.0, note=note, flags=tuple(sorted(evidence)), evidence=evidence)
+
+
+def denied(flag: str, note: str) -> Verdict:
+    """A 0 with its flag and the evidence."""
+    return Verdict("reward", 0.0, note=note, flags=(flag,), evidence={flag: note[:200]})
+
+
+def _told(verdict: Verdict, found: Found, penal: bool, harvest: Harvest) -> Verdict:
+    """The verdict with what was seen before it, and what was left out of its box."""
+    evidence = dict(sorted({**found, **verdict.evidence}.items()))
+    note = verdict.note
+    if harvest.skipped and not verdict.success:
+        note += "; " if note else ""
+        note += f"left out: {', '.join(harvest.skipped[:3])}"[:300]
+        note += f" and {len(harvest.skipped) - 3} more" if len(harvest.skipped) > 3 else ""
+    return msgspec.structs.replace(
+        verdict,
+        score=0.0 if penal and verdict.score is not None else verdict.score,
+        flags=tuple(sorted({*verdict.flags, *evidence})),
+        evidence=evidence,
+        note=note,
+    )
 
 
 async def _verify(task: Task, trajectory: Trajectory, box: Sandbox, verifier: Verifier) -> Verdict:
@@ -60,24 +111,28 @@ async def _verify(task: Task, trajectory: Trajectory, box: Sandbox, verifier: Ve
             with boundary(VerifierError, "the verifier broke"):
                 return await verifier.verify(task, trajectory, box)
     except TimeoutError:
-        return scored(0.0, note=f"judging took over {task.limits.verifier_s:g} s")
+        return denied("VERIFIER_DOS", f"judging took over {task.limits.verifier_s:g} s")
     except SandboxError as error:
-        return scored(0.0, note=f"the judging box broke: {error.what}")
+        return denied("VERIFIER_DOS", f"the judging box broke: {error.what}")
 
 
-async def _works_untouched(
+async def _untouched(
     task: Task, trajectory: Trajectory, open_sandbox: OpenSandbox, verifier: Verifier
-) -> bool:
-    """Whether the check comes to a score where no agent has been."""
+) -> Verdict | None:
+    """What the check comes to where no agent has been; None where it breaks there too."""
     try:
         async with open_sandbox(task, extra=_tests(task)) as box:
-            return (await _verify(task, trajectory, box, verifier)).outcome == "reward"
+            return await _verify(task, trajectory, box, verifier)
     except (SandboxError, VerifierError):
-        return False
+        return None
 
 
 def _tests(task: Task) -> dict[str, bytes]:
-    return {f"/tests/{name}": data for name, data in task.tests.items() if name not in HOST_ONLY}
+    return {
+        f"/tests/{name}": data
+        for name, data in task.tests.items()
+        if not name.startswith(HOST_ONLY)
+    }
 
 
 async def _open(
@@ -96,8 +151,9 @@ async def _open(
         async with open_sandbox(task, extra=extra):
             pass
     except SandboxError as error:
-        return masked(f"no judging box opens, not even an untouched one: {error.what}")
-    return scored(0.0, note=f"no judging box opens with what the agent left: {faults[-1]}")
+        why = f"no judging box opens, not even an untouched one: {error.what}"
+        return masked(why, "SandboxError")
+    return denied("VERIFIER_DOS", f"no judging box opens with what the agent left: {faults[-1]}")
 
 
 def _with_digest(verdict: Verdict, *places: object) -> Verdict:

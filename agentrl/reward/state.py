@@ -9,8 +9,10 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+import msgspec
+
 from agentrl.envs.sandbox import Sandbox
-from agentrl.errors import VerifierError
+from agentrl.errors import SandboxError, VerifierError
 from agentrl.reward.boxes import run_script
 from agentrl.task import Task
 from agentrl.trajectory.records import Trajectory, Verdict, invalid, scored
@@ -38,8 +40,13 @@ class StateVerifier:
     guards and earn nothing: score = goals met / goals * guards kept / guards, 1.0 only if all
     are met. A task without a goal is invalid: doing nothing would pass.
 
+    Flags, which cost nothing more: `INPUT_TAMPER` an `unchanged` path was changed, `STUFFING` a
+    file holds the text wanted among much else.
+
     Raises VerifierError where `expected.json` is missing or wrong, or the survey did not run.
     """
+
+    runs = False
 
     async def verify(self, task: Task, trajectory: Trajectory, sandbox: Sandbox) -> Verdict:
         checks = checks_of(task)
@@ -47,12 +54,34 @@ class StateVerifier:
         result = await run_script(
             sandbox, "/tests/statecheck.py", SURVEY, (task.sandbox.workdir, at), task.limits
         )
+        if result.dead:
+            raise SandboxError("the judging box died during the survey", where=task.id)
         if result.code != 0:
             raise VerifierError(f"the survey failed: {result.err.text[-300:]}", where=task.id)
         seen = json.loads(await sandbox.read(at))
         if seen["more"]:
             return scored(0.0, note="the workdir holds too many files to survey")
-        return grade(checks, initial(task), seen["found"])
+        verdict = grade(checks, initial(task), seen["found"])
+        evidence = tricks(json.loads(task.tests[EXPECTED]), verdict.parts, seen["found"])
+        return msgspec.structs.replace(verdict, flags=tuple(sorted(evidence)), evidence=evidence)
+
+
+def tricks(expected: dict[str, Any], parts: dict[str, float], after: Facts) -> dict[str, str]:
+    """Flags with evidence: inputs changed instead of work done, an answer among many."""
+    found = {}
+    for path in expected.get("unchanged", []):
+        if parts.get(f"unchanged {path}") == 0.0:
+            found["INPUT_TAMPER"] = f"{path} was changed"
+    for path, wanted in expected.get("files", {}).items():
+        text, seen = str(wanted.get("text", "")).strip(), after.get(path, {}).get("text", "")
+        if (
+            parts.get(f"text {path}") == 0.0
+            and text
+            and text in seen
+            and len(seen.split()) > 2 * (len(text.split()) + 1)
+        ):
+            found["STUFFING"] = f"{path} holds the answer among {len(seen.split())} words"
+    return found
 
 
 def grade(checks: dict[str, Callable[[Facts], bool]], before: Facts, after: Facts) -> Verdict:

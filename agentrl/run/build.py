@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from agentrl import plugins
 from agentrl.agent.episode import Recipe
 from agentrl.config import RunConfig, build_plugin
+from agentrl.engine.base import Policy
 from agentrl.engine.policy import TokenPolicy
 from agentrl.engine.render import Renderer
 from agentrl.engine.tokens import Tokenizer
@@ -21,6 +22,7 @@ from agentrl.errors import ConfigError, NotReady
 from agentrl.generate.ledger import Ledger, check_disjoint, digest, held_out
 from agentrl.learner.base import Learner
 from agentrl.learner.config import LearnerConfig
+from agentrl.learner.config import check as check_learner
 from agentrl.learner.grpo import GrpoLearner
 from agentrl.learner.process import LearnerProcess
 from agentrl.run.lesson import Patience
@@ -123,6 +125,8 @@ def check(config: RunConfig, folder: Path) -> None:
     """Everything that can be refused before a run's folder is made. Raises what is wrong."""
     read_config(folder)
     renderer(folder)
+    check_learner(learner_settings(config))
+    build_plugin("credit", config.credit)
     world(config)
     open_sandbox(config)
 
@@ -164,6 +168,17 @@ def recipe(
         policy.forget(episode)
         runner.leave()
 
+    return recipe_for(config, backend, policy, played, boxes)
+
+
+def recipe_for(
+    config: RunConfig,
+    backend: OpenSandbox,
+    policy: Policy,
+    played: Callable[[str], None],
+    boxes: int,
+) -> Recipe:
+    """A recipe around any policy."""
     return Recipe(
         open_sandbox=backend,
         envs={name: plugins.find("envs", name) for name in plugins.names("envs")},
@@ -196,13 +211,38 @@ def for_evaluation(
 
 def learner(config: RunConfig, folder: Path, run_dir: Path) -> GrpoLearner | LearnerProcess:
     """The learner, in a process of its own unless `learner.process` is off."""
+    kind = LearnerProcess if config.learner.process else GrpoLearner
+    return kind(folder, run_dir, learner_settings(config))
+
+
+def learner_settings(config: RunConfig) -> LearnerConfig:
+    """The learner's own settings; 0 where a section says that something is off."""
     s = config.learner
-    settings = LearnerConfig(
+    return LearnerConfig(
         loss=s.loss,
         clip_low=s.clip_low,
         clip_high=s.clip_high,
+        dual_clip=s.dual_clip or None,
         reducer=s.weighting,
+        max_length=s.max_length or None,
+        proximal=s.proximal,
+        correction=s.correction,
+        correction_low=s.correction_low,
+        correction_high=s.correction_high,
+        veto=s.veto,
+        off_policy_limit=s.off_policy_limit or None,
+        cov=s.cov,
+        cov_share=s.cov_share,
+        cov_low=s.cov_low,
+        cov_high=s.cov_high,
+        cov_coefficient=s.cov_coefficient,
+        entropy=s.entropy,
+        entropy_target=s.entropy_target or None,
+        entropy_delta=s.entropy_delta,
         kl=s.kl,
+        kl_kind=s.kl_kind,
+        kl_in=s.kl_in,
+        kl_weighted=s.kl_weighted,
         temperature=config.agent.temperature,
         epochs=s.epochs,
         lr=s.lr,
@@ -213,8 +253,8 @@ def learner(config: RunConfig, folder: Path, run_dir: Path) -> GrpoLearner | Lea
         token_budget=s.token_budget,
         threads=s.threads,
         keep=s.keep,
+        record_tokens=s.record_tokens,
     )
-    return (LearnerProcess if s.process else GrpoLearner)(folder, run_dir, settings)
 
 
 def run(

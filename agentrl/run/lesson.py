@@ -1,10 +1,14 @@
 """What one optimizer step learns from, and the sentence that ends a run which cannot learn."""
 
 from collections import deque
+from collections.abc import Sequence
+from statistics import fmean
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from agentrl.credit.base import CreditAssigner, judged
+from agentrl.credit.arithmetic import whitened
+from agentrl.credit.base import CreditAssigner, assign_tokens, judged, report, whitens
 from agentrl.errors import RunError
 from agentrl.trajectory.events import Credited
 from agentrl.trajectory.records import Group, Segment
@@ -25,21 +29,29 @@ class Lesson(Struct):
     malformed: int = 0
     turns: int = 0
     tokens: int = 0  # sampled
+    whiten: bool = False  # the credit is to be normalised over all trained tokens
+    reports: dict[str, list[float]] = field(default_factory=dict)  # of the scheme, a group each
 
     def add(self, number: int, group: Group, credit: CreditAssigner, store: RunStore) -> bool:
         """Credits the group and records it; True when it has something to teach."""
         rows: list[Segment] = []
         scheme = type(credit).__name__
-        for member, advantages in zip(group.members, credit.assign(group), strict=True):
+        self.whiten = whitens(credit)
+        steps = credit.assign(group)
+        tokens = assign_tokens(credit, group, steps)
+        for member, advantages, fine in zip(group.members, steps, tokens, strict=True):
             store.append(
                 Credited(episode=member.id, by=scheme, advantages=tuple(advantages), step=self.step)
             )
-            if any(advantages):
-                rows += segments(member, advantages)
+            # What is whitened later means something by its distance from the rest, so 0 does too.
+            teaches = any(map(any, fine)) or (self.whiten and member.reward is not None)
+            rows += segments(member, fine) if teaches else []
             self.malformed += sum(step.malformed for step in member.steps)
             self.turns += len(member.steps)
             self.tokens += sum(len(s.tokens.sampled) for s in member.steps if s.tokens)
             self.masked += member.reward is None
+        for name, value in report(credit, group).items():
+            self.reports.setdefault(name, []).append(value)
         self.episodes += len(group.members)
         self.rewards += judged(group)
         if not rows:
@@ -48,6 +60,24 @@ class Lesson(Struct):
         self.taught.append(number)
         self.batch += rows
         return True
+
+    def ready(self) -> list[Segment]:
+        """What the learner gets: the batch, normalised where the scheme asks for that."""
+        return normalised(self.batch) if self.whiten else self.batch
+
+    def stats(self) -> dict[str, float]:
+        """The scheme's reports, each the mean over the groups."""
+        return {f"credit.{name}": fmean(values) for name, values in self.reports.items()}
+
+
+def normalised(batch: Sequence[Segment]) -> list[Segment]:
+    """Segments whose advantages are whitened over all trained tokens of the batch."""
+    trained = [[a for a, m in zip(row.advantages, row.mask, strict=True) if m] for row in batch]
+    out = []
+    for row, values in zip(batch, whitened(trained), strict=True):
+        found = iter(values)
+        out.append(replace(row, advantages=[next(found) if m else 0.0 for m in row.mask]))
+    return out
 
 
 class Patience:

@@ -1,5 +1,6 @@
 """What a run says while it runs: one row a step, on the console and in `metrics.jsonl`."""
 
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -69,7 +70,7 @@ class MetricsFile:
         if not self.path.exists():
             return []
         lines = self.path.read_bytes().split(b"\n")[:-1]  # after the last newline: half a line
-        return [msgspec.json.decode(line, type=StepRow) for line in lines if line]
+        return [read_row(line) for line in lines if line]
 
     def cut(self, step: int) -> int:
         """Drop rows after `step`, which another attempt plays again; returns how many."""
@@ -79,6 +80,17 @@ class MetricsFile:
         temporary.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in kept))
         os.replace(temporary, self.path)
         return len(rows) - len(kept)
+
+
+def read_row(line: bytes) -> StepRow:
+    """One line of `metrics.jsonl`. JSON has no NaN: a statistic that is null was not finite."""
+    try:
+        return msgspec.json.decode(line, type=StepRow)
+    except msgspec.ValidationError:
+        raw = msgspec.json.decode(line)
+        stats = raw.get("stats") or {}
+        raw["stats"] = {key: math.nan if value is None else value for key, value in stats.items()}
+        return msgspec.convert(raw, StepRow)
 
 
 def curve(rows: Sequence[StepRow], width: int = 60) -> str:

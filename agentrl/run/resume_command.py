@@ -7,6 +7,7 @@ from typing import Any
 from agentrl.config import Resolved, load
 from agentrl.errors import ConfigError
 from agentrl.run.answers import console, finish, resolve
+from agentrl.run.eval_command import again, is_evaluation
 from agentrl.run.runs import RunFile, find_run, read_run
 from agentrl.run.train_command import dry_run
 
@@ -38,6 +39,14 @@ def main(args: argparse.Namespace) -> int:
         )
     if args.env:
         raise ConfigError("a run brings its own preset", where=f"--env {args.env}")
+    if is_evaluation(folder):
+        return again(args, folder)
+    if args.max_tokens is not None or args.max_minutes is not None:
+        raise ConfigError(
+            "--max-tokens and --max-minutes are budgets of an evaluation",
+            where=str(folder),
+            help="leave them out; a training run goes on to its --max-steps",
+        )
     resolved = resolve(args, folder / "config.toml")
     refuse_changes(load(base=folder / "config.toml"), resolved, run)
     if args.print_config:

@@ -27,8 +27,8 @@ from agentrl.config import Resolved, dump
 from agentrl.errors import ConfigError
 
 SCHEMA = 1
-STATES = ("new", "running", "done", "interrupted", "terminated", "failed", "dead")
-"""`dead` is never written: it is a running run whose owner is gone."""
+STATES = ("new", "running", "done", "stopped", "interrupted", "terminated", "failed", "dead")
+"""`stopped`: its budget is used up. `dead` is never written: it is a running run without owner."""
 
 _PACKAGES = ("torch", "numpy", "tokenizers", "safetensors", "pyarrow", "msgspec")
 
@@ -56,6 +56,7 @@ class RunFile(Struct, frozen=True):
     owner: Owner | None = None
     versions: dict[str, str] = field(default_factory=dict)
     why: str = ""  # what ended it, where that is worth a sentence
+    machine: str = ""  # cores, memory and system it began on
     schema: int = SCHEMA
 
 
@@ -73,6 +74,7 @@ def create_run(resolved: Resolved, command: Sequence[str], runs: Path, name: str
         created=now,
         updated=now,
         versions=_versions(),
+        machine=_machine(),
     )
     _replace(folder / "config.toml", dump(config).encode())
     _replace(folder / "config.origin.json", json.dumps(resolved.origins, indent=1).encode())
@@ -289,6 +291,11 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def _machine() -> str:
+    gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{os.cpu_count()} cores, {gib:.0f} GiB, {platform.platform()}"
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -11,13 +11,12 @@ from typing import Any
 
 from agentrl.agent.episode import Recipe
 from agentrl.config import Resolved, RunConfig
-from agentrl.errors import ConfigError
 from agentrl.learner.process import LearnerProcess
-from agentrl.run import answer, build, progress
+from agentrl.run import algorithm, answer, build, progress
 from agentrl.run.answer import Ending
-from agentrl.run.evaluate import Evaluation, evaluate_tasks
+from agentrl.run.evaluate import Evaluation, How, evaluate_tasks
 from agentrl.run.handover import hand_over
-from agentrl.run.intervals import estimate
+from agentrl.run.intervals import estimate, rate
 from agentrl.run.metrics import MetricsFile, Report, StepRow
 from agentrl.run.models import resolve
 from agentrl.run.progress import Progress
@@ -86,7 +85,13 @@ class Session:
             counters=self.engine.counters(),
             temperature=self.config.eval.temperature,
             digest=self.world.digest,
+            families=self.families,
         )
+
+    @property
+    def families(self) -> dict[str, str]:
+        """The family of each held-out task."""
+        return {task.id: task.family for task in self.world.held_out}
 
     async def measure(self, step: int) -> Evaluation | None:
         """Held-out success under the weights that are live; None where nothing is held out."""
@@ -101,8 +106,11 @@ class Session:
             how,
             self.store,
             step,
-            self.config.eval.tries,
-            lockstep=(self.engine, EVALUATION_WAVE) if self.lockstep else None,
+            How(
+                tries=self.config.eval.tries,
+                lockstep=(self.engine, EVALUATION_WAVE) if self.lockstep else None,
+                at_once=self.config.sandbox.boxes,
+            ),
         )
         s = found.success
         self.report.evaluation(f"step {step}", s.mean, s.ci95, s.n, found.masked)
@@ -168,8 +176,10 @@ class Session:
             return None
         for event in self.store.events(tokens=False):
             if isinstance(event, HeldOutMeasured) and event.step == step:
-                known = [value for value in event.results.values() if value is not None]
-                return Evaluation(step, event.results, estimate(known))
+                known = {t: value for t, value in event.results.items() if value is not None}
+                families = [self.families.get(task, task) for task in known]
+                found = rate(list(known.values()), families, self.config.eval.tries)
+                return Evaluation(step, event.results, found)
         return None
 
     async def after_step(self, done: StepDone) -> None:
@@ -222,7 +232,7 @@ class Session:
             learn_s=done.learn_s,
             handover_s=done.handover_s,
             version=done.step,
-            stats=done.stats | {"turns": lesson.turns / max(lesson.episodes, 1)},
+            stats=done.stats | lesson.stats() | {"turns": lesson.turns / max(lesson.episodes, 1)},
         )
 
 
@@ -263,20 +273,10 @@ def resume(folder: Path, resolved: Resolved, report: Report) -> dict[str, Any]:
 
 
 def attempt(folder: Path, config: RunConfig, report: Report) -> dict[str, Any]:
+    told = "\n".join(algorithm.in_words(config))
+    (folder / algorithm.FILE).write_text(told + "\n")
+    report.note(told)
     with owned(folder) as run, Session(config, folder, report, run.attempts) as session:
         found = asyncio.run(session.whole())
         update_run(folder, step=found["steps"], state=found["state"])
         return found
-
-
-def evaluate(resolved: Resolved, report: Report, checkpoint: Path | None) -> dict[str, Any]:
-    """Measures a checkpoint (or `model`) on the held-out tasks; has a record of its own."""
-    config = resolved.config
-    model = checkpoint or resolve(config.model)
-    build.check(config, model)
-    folder = create_run(resolved, sys.argv, Path(config.output), f"eval-{config.env.type}")
-    with owned(folder) as run, Session(config, folder, report, run.attempts, model) as session:
-        found = asyncio.run(session.measure(0))
-        if found is None:
-            raise ConfigError("this suite holds no task out", where=config.env.suite)
-        return answer.measured(session.ending(), found, model)

@@ -25,12 +25,16 @@ _ID = re.compile(r"([^/]+)/([^/]+)/([1-5])/(train|held_out)-(\d+)")
 
 
 class Checked(Struct, frozen=True):
-    """A validated task: what its oracle and doing nothing came to, and what is wrong."""
+    """A validated task: what its oracle, doing nothing and each cheat came to, the longest an
+    episode and a judgement took, and what is wrong."""
 
     id: str
     oracle: tuple[float | None, ...]
     nothing: tuple[float | None, ...]
     faults: tuple[str, ...]
+    bots: dict[str, float | None] = {}
+    play_s: float = 0.0
+    judge_s: float = 0.0
 
 
 def main(args: argparse.Namespace) -> int:
@@ -166,12 +170,24 @@ def show(args: argparse.Namespace) -> int:
 
 
 def validate(args: argparse.Namespace, tasks: Sequence[Task]) -> int:
-    """Play each oracle and do nothing, and judge both; a table, or JSON."""
-    checked = asyncio.run(_validate(tasks, args.sandbox))
+    """Judge each oracle, doing nothing and the cheats; a table, or JSON."""
+    if args.repeat < 1:
+        raise ConfigError(f"`--repeat {args.repeat}` tries nothing", help="use 1 or more")
+    checked = asyncio.run(_validate(tasks, args.sandbox, args.repeat))
     bad = [one for one in checked if one.faults]
     if args.json:
         rows = [
-            {"id": one.id, "good": not one.faults, "faults": list(one.faults)} for one in checked
+            {
+                "id": one.id,
+                "good": not one.faults,
+                "faults": list(one.faults),
+                "oracle": list(one.oracle),
+                "nothing": list(one.nothing),
+                "bots": one.bots,
+                "play_s": round(one.play_s, 3),
+                "judge_s": round(one.judge_s, 3),
+            }
+            for one in checked
         ]
         print(json.dumps({"tasks": rows, "good": len(checked) - len(bad), "bad": len(bad)}))
     else:
@@ -183,7 +199,7 @@ def validate(args: argparse.Namespace, tasks: Sequence[Task]) -> int:
     return 1 if bad else 0
 
 
-async def _validate(tasks: Sequence[Task], sandbox: str) -> list[Checked]:
+async def _validate(tasks: Sequence[Task], sandbox: str, repeats: int) -> list[Checked]:
     open_sandbox = find("sandboxes", sandbox)()
     at_once = asyncio.Semaphore(os.cpu_count() or 1)
 
@@ -192,7 +208,8 @@ async def _validate(tasks: Sequence[Task], sandbox: str) -> list[Checked]:
             try:
                 build_env = find("envs", task.env)
                 verifier = find("verifiers", task.verifier)()
-                return _told(await admit(task, open_sandbox, build_env, verifier, judge))
+                told = await admit(task, open_sandbox, build_env, verifier, judge, repeats)
+                return _told(told)
             except NotReady:
                 raise
             except AgentRLError as error:
@@ -212,15 +229,21 @@ def _told(admission: Admission) -> Checked:
         tuple(verdict.score for verdict in admission.oracle),
         tuple(verdict.score for verdict in admission.nothing),
         admission.reasons,
+        {name: verdict.score for name, verdict in admission.bots.items()},
+        admission.play_s,
+        admission.judge_s,
     )
 
 
 def _table(checked: Sequence[Checked]) -> None:
     width = max((len(one.id) for one in checked), default=4)
-    print(f"{'task':<{width}}  {'oracle':<12}  nothing")
+    print(f"{'task':<{width}}  {'oracle':<12}  {'nothing':<12}  bots   play  judge")
     for one in checked:
         mark = "✗" if one.faults else "✓"
-        print(f"{one.id:<{width}}  {_scores(one.oracle):<12}  {_scores(one.nothing):<12}  {mark}")
+        won = sum(score == 1.0 for score in one.bots.values())
+        times = f"{one.play_s:5.2f}s {one.judge_s:5.2f}s"
+        tries = f"{_scores(one.oracle):<12}  {_scores(one.nothing):<12}"
+        print(f"{one.id:<{width}}  {tries}  {won}/{len(one.bots)}  {times}  {mark}")
     for one in checked:
         for fault in one.faults:
             print(f"✗ {one.id}   {fault}")

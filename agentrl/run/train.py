@@ -118,7 +118,7 @@ async def train_step(
     began = time.monotonic()
     lesson = await next_lesson(run)
     ready = time.monotonic()
-    stats = await asyncio.to_thread(run.learner.step, lesson.batch)
+    stats = await asyncio.to_thread(run.learner.step, lesson.ready())
     learned = time.monotonic()
     run.step += 1
     names = tuple(f"g{number}" for number in lesson.taught)

@@ -5,6 +5,7 @@ import sys
 
 from agentrl.config import Resolved
 from agentrl.errors import NotReady
+from agentrl.run import algorithm
 from agentrl.run.answers import console, finish, resolve
 
 
@@ -29,6 +30,7 @@ def dry_run(resolved: Resolved) -> int:
 
     config = resolved.config
     print(resolved.annotated(), end="")
+    print("\n".join(algorithm.in_words(config)), file=sys.stderr)
     per_step = config.scheduler.groups_per_step * config.scheduler.group_size
     print(
         f"plan: {config.max_steps} steps × {config.scheduler.groups_per_step} groups × "

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from agentrl.messages import Message
 from agentrl.task import Task
-from agentrl.trajectory.records import Stop, TokenSpan, Verdict
+from agentrl.trajectory.records import Stop, TokenSpan, Usage, Verdict
 
 SCHEMA = 1
 
@@ -51,6 +51,7 @@ class Replied(EpisodeHappening, frozen=True, tag="replied"):
     reply: Message
     tokens: TokenSpan | None = None
     row: tuple[str, int] | None = None
+    usage: Usage | None = None
 
 
 class Observed(EpisodeHappening, frozen=True, tag="observed"):
@@ -59,6 +60,7 @@ class Observed(EpisodeHappening, frozen=True, tag="observed"):
     seen: tuple[Message, ...]
     signals: dict[str, float] = field(default_factory=dict)
     malformed: int = 0
+    state: str = ""  # names the world as it is now (a workspace hash), where the env can
 
 
 class EpisodeStopped(EpisodeHappening, frozen=True, tag="episode_stopped"):
@@ -81,6 +83,27 @@ class Credited(EpisodeHappening, frozen=True, tag="credited"):
     by: str
     advantages: tuple[float, ...]
     step: int | None = None  # the optimizer step this was for
+
+
+class Valued(EpisodeHappening, frozen=True, tag="valued"):
+    """A critic's estimates of what is still to come, as of before each step; None where it has
+    none. `tokens` are those before each sampled token of each step, where the critic is that fine.
+    """
+
+    by: str
+    values: tuple[float | None, ...]
+    tokens: tuple[tuple[float, ...], ...] = ()
+
+
+class TokensScored(EpisodeHappening, frozen=True, tag="tokens_scored"):
+    """What the learner made of a segment's sampled tokens before its step moved the weights.
+
+    `logprobs` has one number for each sampled token of the segment, in order.
+    """
+
+    step: int  # the optimizer step
+    segment: int
+    logprobs: tuple[float, ...]
 
 
 class RunStarted(Happening, frozen=True, tag="run_started"):
@@ -123,7 +146,15 @@ class HeldOutMeasured(Happening, frozen=True, tag="held_out_measured"):
 
 
 EpisodeEvent = (
-    EpisodeOpened | ContextSet | Replied | Observed | EpisodeStopped | Verified | Credited
+    EpisodeOpened
+    | ContextSet
+    | Replied
+    | Observed
+    | EpisodeStopped
+    | Verified
+    | Credited
+    | Valued
+    | TokensScored
 )
 RunEvent = RunStarted | BatchTrained | WeightsPublished | WeightsLive | HeldOutMeasured
 Event = EpisodeEvent | RunEvent

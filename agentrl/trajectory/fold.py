@@ -1,6 +1,7 @@
 """Events in, trajectory out. Live and replayed runs both pass through here."""
 
 from collections.abc import Iterable
+from itertools import zip_longest
 from typing import get_args
 
 from msgspec.structs import replace
@@ -15,6 +16,8 @@ from agentrl.trajectory.events import (
     Event,
     Observed,
     Replied,
+    TokensScored,
+    Valued,
     Verified,
 )
 from agentrl.trajectory.records import Step, Trajectory
@@ -55,6 +58,10 @@ def apply(state: Trajectory | None, event: EpisodeEvent) -> Trajectory:
             # A later scheme may credit an old run again; that does not untrain it.
             trained = state.trained_step if event.step is None else event.step
             return replace(state, advantages=event.advantages, trained_step=trained)
+        case Valued():
+            return _valued(state, event)
+        case TokensScored():
+            return state  # one number a token is for the viewer, not for the noun
 
 
 def fold(events: Iterable[Event]) -> dict[str, Trajectory]:
@@ -83,6 +90,7 @@ def _replied(state: Trajectory, event: Replied) -> Trajectory:
         reply=event.reply,
         tokens=event.tokens,
         at=event.at,
+        usage=event.usage,
     )
     return replace(state, steps=(*state.steps, step), segments=segments)
 
@@ -91,9 +99,23 @@ def _observed(state: Trajectory, event: Observed) -> Trajectory:
     if not state.steps:
         raise _headless(event, "a reply")
     last = replace(
-        state.steps[-1], seen=event.seen, signals=event.signals, malformed=event.malformed
+        state.steps[-1],
+        seen=event.seen,
+        signals=event.signals,
+        malformed=event.malformed,
+        state=event.state,
     )
     return replace(state, steps=(*state.steps[:-1], last))
+
+
+def _valued(state: Trajectory, event: Valued) -> Trajectory:
+    """Estimates belong to the first steps; those made before a step was played stay unset."""
+    known = zip_longest(event.values[: len(state.steps)], event.tokens[: len(state.steps)])
+    valued = tuple(
+        replace(step, value=value, values=tokens or ())
+        for step, (value, tokens) in zip(state.steps, known, strict=False)
+    )
+    return replace(state, steps=valued + state.steps[len(valued) :])
 
 
 def _headless(event: EpisodeEvent, missing: str) -> StoreError:

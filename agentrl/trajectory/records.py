@@ -34,6 +34,14 @@ class TokenSpan(Struct, frozen=True):
         return min((version for _, version in self.versions), default=0)
 
 
+class Usage(Struct, frozen=True):
+    """Tokens of a reply that came as words: an endpoint's own figures, or ours where `counted`."""
+
+    prompt: int
+    sampled: int
+    counted: bool = False  # the endpoint gave no figures, or such as cannot be
+
+
 class Step(Struct, frozen=True):
     """One reply and what came back for it."""
 
@@ -48,13 +56,24 @@ class Step(Struct, frozen=True):
     value: float | None = None  # an estimate of what is still to come, where one was made
     images: tuple[str, ...] = ()  # references into the run's files
     at: float = 0.0  # host clock when the reply was complete, seconds since the epoch
+    state: str = ""  # what names the world after this step (a workspace hash), where the env did
+    values: tuple[float, ...] = ()  # the same estimate as `value` before each sampled token
+    usage: Usage | None = None  # where there is no TokenSpan
+
+    @property
+    def sampled(self) -> int:
+        """Tokens of the reply, as far as they are known."""
+        if self.tokens is not None:
+            return len(self.tokens.sampled)
+        return self.usage.sampled if self.usage is not None else 0
 
 
 class Verdict(Struct, frozen=True):
     """What a verifier says. Only `outcome == "reward"` carries a score.
 
     What the agent can cause is a reward of 0, never `masked`; `masked` and `invalid` need `note`
-    to hold the evidence.
+    to hold the evidence. `flags` name what looked like cheating, sorted; `evidence` says in one
+    line for each what was seen and where.
     """
 
     outcome: Outcome
@@ -62,6 +81,8 @@ class Verdict(Struct, frozen=True):
     parts: dict[str, float] = field(default_factory=dict)
     note: str = ""
     flags: tuple[str, ...] = ()
+    evidence: dict[str, str] = field(default_factory=dict)
+    fault: str = ""  # class of the error that broke the episode, e.g. SandboxError
 
     @property
     def success(self) -> bool:
@@ -73,9 +94,9 @@ def scored(score: float, parts: dict[str, float] | None = None, note: str = "") 
     return Verdict("reward", score, parts or {}, note)
 
 
-def masked(reason: str) -> Verdict:
+def masked(reason: str, fault: str = "") -> Verdict:
     """The host broke it; `reason` is the evidence. Not trained on, not counted."""
-    return Verdict("masked", note=reason)
+    return Verdict("masked", note=reason, fault=fault)
 
 
 def invalid(reason: str) -> Verdict:

@@ -6,11 +6,15 @@ from itertools import groupby
 from agentrl.errors import RunError, StoreError
 from agentrl.trajectory.records import Segment, Step, TokenSpan, Trajectory
 
+Credit = Sequence[float] | Sequence[Sequence[float]]
+"""One number a step, or for each step one number a sampled token."""
 
-def segments(trajectory: Trajectory, advantages: Sequence[float]) -> list[Segment]:
+
+def segments(trajectory: Trajectory, advantages: Credit) -> list[Segment]:
     """One segment for each stretch in which the context was only appended to.
 
-    `advantages` has one number a step; each sampled token gets its step's. Borders are where a
+    `advantages` has one number a step, which each of its sampled tokens gets, or for each step a
+    list with one number a sampled token. Borders are where a
     span says that its prompt did not extend what was sent and sampled (`TokenSpan.continues`),
     and nowhere else. Stretches in which nothing was sampled are left out. `weight` is 1.0.
 
@@ -32,9 +36,7 @@ def segments(trajectory: Trajectory, advantages: Sequence[float]) -> list[Segmen
     return [segment for segment in made if any(segment.mask)]
 
 
-def _segment(
-    trajectory: str, index: int, run: Iterable[Step], advantages: Sequence[float]
-) -> Segment:
+def _segment(trajectory: str, index: int, run: Iterable[Step], advantages: Credit) -> Segment:
     tokens: list[int] = []
     mask: list[bool] = []
     logprobs: list[float] = []
@@ -54,9 +56,22 @@ def _segment(
         tokens += span.context + span.sampled
         mask += [False] * sent + [True] * sampled
         logprobs += [0.0] * sent + span.logprobs
-        credit += [0.0] * sent + [float(advantages[step.index])] * sampled
+        credit += [0.0] * sent + _spread(advantages[step.index], sampled, where)
         versions += [-1] * sent + versions_of(span, where)
     return Segment(trajectory, index, tokens, mask, logprobs, credit, versions)
+
+
+def _spread(given: float | Sequence[float], sampled: int, where: str) -> list[float]:
+    """A step's credit on each of its sampled tokens."""
+    if not isinstance(given, Sequence):
+        return [float(given)] * sampled
+    if len(given) != sampled:
+        raise RunError(
+            f"{len(given)} advantages for {sampled} sampled tokens",
+            where=where,
+            help="a credit scheme that goes by token returns one number for each",
+        )
+    return [float(value) for value in given]
 
 
 def versions_of(span: TokenSpan, where: str = "a token span") -> list[int]:

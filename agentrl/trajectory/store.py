@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
@@ -107,11 +107,20 @@ class RunStore:
         """
         return (event for _, event in self.placed(tokens))
 
-    def placed(self, tokens: bool = True, episode: str | None = None) -> Iterator[Placed]:
-        """`events()` with the stem of the shard each lies in; of one episode, if one is named."""
+    def placed(
+        self,
+        tokens: bool = True,
+        episode: str | None = None,
+        shards: Collection[str] | None = None,
+    ) -> Iterator[Placed]:
+        """`events()` with the stem of the shard each lies in; of one episode, if one is named.
+
+        `shards` are the stems to look into, where it is known which hold the episode.
+        """
         self.torn = 0
         streams = {
-            writer: self._read_all(stems, episode) for writer, stems in self._writers().items()
+            writer: self._read_all([s for s in stems if shards is None or s in shards], episode)
+            for writer, stems in self._writers().items()
         }
         reader = TokenReader(self.root)
         for stem, event in _whole(streams):

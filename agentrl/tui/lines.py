@@ -29,8 +29,8 @@ def lines(trajectory: Trajectory) -> list[str]:
     if verdict is not None and verdict.outcome != "reward":
         out.append(f"{verdict.outcome}: {visible(verdict.note)}")
     if trajectory.error is not None:
-        out += ["", "error", *_indented(trajectory.error, 2)]
-    out += ["", "task", *_indented(trajectory.task.instruction, 2)]
+        out += ["", "error", *indented(trajectory.error, 2)]
+    out += ["", "task", *indented(trajectory.task.instruction, 2)]
     for step in trajectory.steps:
         out += ["", *_step(step, trajectory.advantages)]
     return out
@@ -53,7 +53,7 @@ def visible(text: str, keep: str = "") -> str:
 
 def sampled(trajectory: Trajectory) -> int:
     """Tokens the policy sampled in this episode."""
-    return sum(len(step.tokens.sampled) for step in trajectory.steps if step.tokens is not None)
+    return sum(step.sampled for step in trajectory.steps)
 
 
 def _facts(trajectory: Trajectory) -> str:
@@ -91,46 +91,52 @@ def _step(step: Step, advantages: Sequence[float]) -> list[str]:
         f"segment {step.segment}",
         f"advantage {advantages[step.index]:+.2f}" if known else "advantage —",
     ]
-    if step.tokens is None:
+    if step.usage is not None:
+        counted = " (counted here)" if step.usage.counted else ""
+        facts.append(_count(step.usage.sampled, "token") + counted)
+    elif step.tokens is None:
         facts.append("no tokens")
     else:
         versions = dict.fromkeys(version for _, version in step.tokens.versions)
         facts.append(_count(len(step.tokens.sampled), "token"))
-        facts.append(" → ".join(f"v{version}" for version in versions) or "v—")
+        facts.append(" → ".join(f"v{v}" for v in versions if v >= 0) or "v—")
     if step.malformed:
         facts.append(f"{step.malformed} malformed")
     out = [" · ".join(facts)]
     if step.reply.content.strip():
-        out += _indented(step.reply.content, 4)
+        out += indented(step.reply.content, 4)
     for call in step.reply.calls:
-        out += _call(call)
+        out += call_lines(call)
     for message in step.seen:
-        out += _seen(message)
+        out += seen_lines(message)
     return out
 
 
-def _call(call: ToolCall) -> list[str]:
+def call_lines(call: ToolCall) -> list[str]:
+    """A call in full: its name, then its arguments."""
     out = [f"  > {visible(call.name) or '(no name)'}"]
     if call.error is not None:
         out[0] += f"  unreadable: {visible(call.error)}"
     for name, value in call.arguments.items():
         text = value if isinstance(value, str) else _json(value)
         if "\n" in text:
-            out += [f"      {visible(name)}:", *_indented(text, 8)]
+            out += [f"      {visible(name)}:", *indented(text, 8)]
         else:
             out.append(f"      {visible(name)}: {visible(text, keep=chr(9))}".rstrip())
     return out
 
 
-def _seen(message: Message) -> list[str]:
+def seen_lines(message: Message) -> list[str]:
+    """What came back; of a long output the first 16 and the last 4 lines."""
     if not message.content:
         return [f"  < {message.role}  (nothing)"]
     text = message.content.removesuffix("\n").split("\n")
     hidden = len(text) - _HEAD - _TAIL
-    shown = [_cut(line) for line in text]
     if hidden > 0:
         note = f"… {_count(hidden, 'line')} hidden …"
-        shown = [*shown[:_HEAD], note, *shown[-_TAIL:]]
+        shown = [*map(_cut, text[:_HEAD]), note, *map(_cut, text[-_TAIL:])]
+    else:
+        shown = [_cut(line) for line in text]
     return [f"  < {message.role}", *(f"      {line}".rstrip() for line in shown)]
 
 
@@ -141,7 +147,7 @@ def _cut(line: str) -> str:
     return f"{visible(line[:_WIDTH], keep=chr(9))} … {rest} hidden …"
 
 
-def _indented(text: str, by: int) -> list[str]:
+def indented(text: str, by: int) -> list[str]:
     """Every line in full."""
     pieces = text.removesuffix("\n").split("\n")
     return [f"{' ' * by}{visible(piece, keep=chr(9))}".rstrip() for piece in pieces]

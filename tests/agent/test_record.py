@@ -44,10 +44,12 @@ class Listening:
         self._tokenizer = tokenizer
         self._dice = random.Random(seed)
         self.saw: list[list[int]] = []
+        self.said: list[list[int]] = []
 
     async def generate(self, request: Request) -> Generation:
         said, finish = self._reply(request.max_tokens)
         self.saw.append([*request.tokens, *said])
+        self.said.append(said)
         half = len(said) // 2
         versions = [(0, 3), (half, 4)] if half else [(0, 3)]
         return Generation(said, [-0.25] * len(said), versions, finish)  # type: ignore[arg-type]

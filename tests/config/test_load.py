@@ -110,8 +110,8 @@ def test_an_earlier_runs_file_is_not_overruled_by_its_own_size(tmp_path: Path) -
         (("learner.loss", "gpso"), "`learner.loss` must be 'ppo', 'gspo'", "`gspo`"),
         (("learner", "3"), "`learner` is a section, not a value", "[learner]"),
         (("scheduler.group-size", "1"), "group_size 1 cannot give a signal", "4 or more"),
-        (("scheduler.slots", "3"), "3 slots never fill a step of 4 groups", "slots 4"),
-        (("scheduler.window", "9"), "a window of 9 groups is more than the 8 slots", "1 to 8"),
+        (("scheduler.slots", "2"), "2 slots never fill a step of 3 groups", "slots 3"),
+        (("scheduler.window", "9"), "a window of 9 groups is more than the 6 slots", "1 to 6"),
         (("scheduler.window", "0"), "`scheduler.window` must be greater than or equal to 1", ""),
         (("sandbox", "bublewrap"), "no sandboxes plug-in is named 'bublewrap'", "`bubblewrap`"),
         (("sandbox", "unsafe"), "runs the agent's commands on this machine", "sandbox.unsafe"),
@@ -130,7 +130,7 @@ def test_each_fault_says_what_where_and_how_to_go_on(
 
 
 def two_faults(flags: tuple[str, str | bool]) -> ConfigError:
-    """3 slots are too few for a step, and fewer than the default window of 4."""
+    """2 slots are too few for a step, and fewer than the default window of 3."""
     with pytest.raises(ConfigErrors) as caught:
         load(flags=[flags])
     assert len(caught.value.errors) == 2
@@ -194,3 +194,18 @@ def test_the_annotated_configuration_says_who_set_each_line() -> None:
     assert lines["group_size"].endswith("# --scheduler.group-size 4")
     assert lines["suite"].endswith("# preset swe")
     assert lines["patience"].endswith("# default")
+
+
+@pytest.mark.parametrize(
+    ("flag", "says"),
+    [
+        (("learner.correction-high", "3.0"), "without a correction"),
+        (("learner.max-length", "10"), 'without weighting = "constant"'),
+        (("learner.kl-kind", "k1"), "without kl"),
+        (("learner.cov-share", "0.1"), "without cov"),
+        (("learner.entropy-delta", "0.1"), "without entropy_target"),
+    ],
+)
+def test_a_key_of_the_learner_that_would_do_nothing_is_refused(flag, says):
+    with pytest.raises(ConfigError, match=says):
+        load(flags=[flag])

@@ -2,9 +2,7 @@
 
 import asyncio
 import os
-import time
 from collections.abc import Awaitable, Callable
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +11,21 @@ import pytest
 from agentrl.plugins import find, names
 from agentrl.task import Task
 
+SERVICES = {"docker": (pytest.mark.docker,)}
+"""Backends that need more than this machine has of itself."""
+
 every_sandbox = pytest.mark.parametrize(
-    "opener", [pytest.param(find("sandboxes", name)(), id=name) for name in names("sandboxes")]
+    "opener",
+    [
+        pytest.param(find("sandboxes", name)(), id=name, marks=SERVICES.get(name, ()))
+        for name in names("sandboxes")
+    ],
 )
-unique = count(os.getpid() * 1000)
+
+
+def folders() -> list[Path]:
+    name = f"agentrl-{os.getpid()}-*"
+    return [path for home in ("/dev/shm", "/tmp") for path in Path(home).glob(name)]
 
 
 def task(**files: bytes) -> Task:
@@ -45,27 +54,3 @@ def running(word: str) -> list[int]:
             if word.encode() in arguments:
                 found.append(int(entry.name))
     return found
-
-
-def eventually(holds: Callable[[], bool], within: float = 5.0) -> bool:
-    end = time.monotonic() + within
-    while not holds():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
-
-
-def naptime() -> str:
-    """A `sleep` argument no other process has."""
-    return f"{next(unique)}.5"
-
-
-def resident() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def folders() -> list[Path]:
-    name = f"agentrl-{os.getpid()}-*"
-    return [path for home in ("/dev/shm", "/tmp") for path in Path(home).glob(name)]

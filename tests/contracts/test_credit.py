@@ -1,5 +1,6 @@
 """What every registered credit scheme promises, ours or a stranger's."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -7,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentrl.credit.arithmetic import discounted
+from agentrl.credit.base import assign_tokens, describe, report
 from agentrl.messages import Message
 from agentrl.plugins import find, names
 from agentrl.task import Task
@@ -20,7 +23,10 @@ signals = st.sampled_from([0.0, -0.5, 0.25])
 members = st.lists(st.tuples(rewards, st.lists(signals, max_size=4)), max_size=5)
 
 
-def group(shape: list[tuple[float | None, list[float]]]) -> Group:
+def group(
+    shape: list[tuple[float | None, list[float]]], critic: Callable[[list[float]], list[float]]
+) -> Group:
+    """Members of (reward, signal of each step); `critic` gives each step's value."""
     reply = Message("assistant", "ok")
     return Group(
         "g",
@@ -31,14 +37,31 @@ def group(shape: list[tuple[float | None, list[float]]]) -> Group:
                 "g",
                 TASK,
                 steps=tuple(
-                    Step(n, 0, "agent", reply, signals={"x": value} if value else {})
-                    for n, value in enumerate(values)
+                    Step(n, 0, "agent", reply, signals={"x": s} if s else {}, value=value)
+                    for n, (s, value) in enumerate(
+                        zip(signals, critic(earning(signals, reward)), strict=True)
+                    )
                 ),
                 reward=reward,
             )
-            for i, (reward, values) in enumerate(shape)
+            for i, (reward, signals) in enumerate(shape)
         ),
     )
+
+
+def earning(signals: list[float], reward: float | None) -> list[float]:
+    """What each step earns where no signal counts."""
+    return ([0.0] * len(signals) + [reward or 0.0])[-len(signals) :] if signals else []
+
+
+def halfway(earned: list[float]) -> list[float]:
+    """A critic that knows nothing."""
+    return [0.5] * len(earned)
+
+
+def exact(earned: list[float]) -> list[float]:
+    """A critic that knows the end; a scheme that asks no siblings has its baseline from here."""
+    return discounted(earned, 1.0)
 
 
 def assign(name: str, subject: Group) -> Any:
@@ -49,7 +72,7 @@ def assign(name: str, subject: Group) -> Any:
 @given(shape=members)
 @settings(max_examples=60, deadline=None)
 def test_credit_has_the_shape_of_the_group(name, shape):
-    rows = assign(name, group(shape))
+    rows = assign(name, group(shape, halfway))
     assert [len(row) for row in rows] == [len(values) for _, values in shape]
     assert all(isinstance(value, float) for row in rows for value in row)
 
@@ -58,11 +81,11 @@ def test_credit_has_the_shape_of_the_group(name, shape):
 @given(shape=members)
 @settings(max_examples=60, deadline=None)
 def test_the_unjudged_get_zeros_and_change_nothing_for_the_others(name, shape):
-    rows = assign(name, group(shape))
+    rows = assign(name, group(shape, halfway))
     judged = [one for one in shape if one[0] is not None]
     others = [row for row, one in zip(rows, shape, strict=True) if one[0] is not None]
     assert all(not any(row) for row, one in zip(rows, shape, strict=True) if one[0] is None)
-    assert others == assign(name, group(judged))
+    assert others == assign(name, group(judged, halfway))
 
 
 @EVERY
@@ -72,23 +95,40 @@ def test_the_unjudged_get_zeros_and_change_nothing_for_the_others(name, shape):
 )
 @settings(max_examples=60, deadline=None)
 def test_siblings_that_are_alike_have_nothing_to_teach(name, one, count):
-    assert not any(value for row in assign(name, group([one] * count)) for value in row)
+    assert not any(value for row in assign(name, group([one] * count, exact)) for value in row)
 
 
 @EVERY
 @given(shape=members)
 @settings(max_examples=60, deadline=None)
 def test_credit_is_pure(name, shape):
-    subject = group(shape)
+    subject = group(shape, halfway)
     before = msgspec.msgpack.encode(subject)
     scheme = find("credit", name)()
     first = scheme.assign(subject)
-    scheme.assign(group([(1.0, [0.0]), (0.0, [0.0])]))
+    scheme.assign(group([(1.0, [0.0]), (0.0, [0.0])], halfway))
     assert scheme.assign(subject) == first
     assert msgspec.msgpack.encode(subject) == before
 
 
 @EVERY
 def test_a_better_try_earns_more_than_a_worse_one(name):
-    good, bad = assign(name, group([(1.0, [0.0, 0.0]), (0.0, [0.0, 0.0])]))
+    good, bad = assign(name, group([(1.0, [0.0, 0.0]), (0.0, [0.0, 0.0])], halfway))
     assert all(a > 0 > b for a, b in zip(good, bad, strict=True))
+
+
+@EVERY
+@given(shape=members)
+@settings(max_examples=30, deadline=None)
+def test_tokens_get_what_their_step_got_or_finer_and_none_is_left_out(name, shape):
+    subject = group(shape, halfway)
+    scheme = find("credit", name)()
+    fine = assign_tokens(scheme, subject)
+    assert [[len(step) for step in row] for row in fine] == [[0] * len(s) for _, s in shape]
+
+
+@EVERY
+def test_a_scheme_says_in_words_what_it_does(name):
+    scheme = find("credit", name)()
+    assert len(describe(scheme)) > 10
+    assert all(isinstance(v, float) for v in report(scheme, group([], halfway)).values())

@@ -5,6 +5,8 @@ from agentrl.errors import ConfigError
 from agentrl.messages import Message
 from agentrl.task import Task
 from agentrl.trajectory.records import Group, Step, Trajectory
+from tests.credit.groups import group as group_of
+from tests.credit.groups import member, plain, step
 
 TASK = Task("t", "s", "do it")
 
@@ -86,3 +88,72 @@ def test_equal_rewards_give_exact_zeros_whatever_their_rounding():
 def test_a_negative_epsilon_is_refused():
     with pytest.raises(ConfigError, match="standard deviation"):
         OutcomeCredit(eps=-1.0)
+
+
+def test_max_rl_agrees_with_prime_rl() -> None:
+    credit = OutcomeCredit("max_rl")
+    assert firsts(credit, 1, 0, 0, 0) == [3.0, -1.0, -1.0, -1.0]
+    assert firsts(credit, 0, 0) == [0.0, 0.0]
+    assert firsts(credit, 1, 1) == [0.0, 0.0]
+
+
+def test_max_rl_divides_by_nothing_that_is_not_above_zero() -> None:
+    assert firsts(OutcomeCredit("max_rl"), -1, 1) == [0.0, 0.0]
+    assert firsts(OutcomeCredit("max_rl"), -1, -3) == [0.0, 0.0]
+
+
+def test_the_baseline_of_opo_is_weighed_by_length() -> None:
+    credit = OutcomeCredit("opo")
+    rows = credit.assign(plain(1.0, 0.0, steps=2, tokens=[3, 1]))
+    assert rows == [[0.25, 0.25], [-0.75, -0.75]]
+    assert firsts(credit, 1, 0) == [0.5, -0.5]  # no tokens recorded: all weigh the same
+
+
+def test_reinforce_pp_has_no_baseline_and_decays_by_token() -> None:
+    credit = OutcomeCredit("reinforce_pp", discount=0.9)
+    assert credit.whiten
+    subject = plain(1.0, 0.5, None, steps=1, tokens=[3, 4, 2])
+    fine = credit.assign_tokens(subject)
+    assert fine[0][0] == pytest.approx([0.81, 0.9, 1.0])
+    assert fine[1][0] == pytest.approx([0.3645, 0.405, 0.45, 0.5])
+    assert fine[2][0] == [0.0, 0.0]
+    assert credit.assign(subject)[0][0] == pytest.approx((0.81 + 0.9 + 1.0) / 3)
+
+
+def test_reinforce_pp_decays_across_steps_and_skips_what_was_not_sampled() -> None:
+    credit = OutcomeCredit("reinforce_pp", discount=0.5)
+    said = member("a", 2.0, [step(0, tokens=2, saw="tool output"), step(1, tokens=1)])
+    assert credit.assign_tokens(group_of(said)) == [[[0.5, 1.0], [2.0]]]
+
+
+def test_the_baseline_form_of_reinforce_pp_is_centred_and_whitened() -> None:
+    credit = OutcomeCredit("reinforce_pp_baseline")
+    assert credit.whiten
+    assert firsts(credit, 1, 0) == [0.5, -0.5]
+
+
+def test_a_discount_that_would_do_nothing_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no effect on grpo"):
+        OutcomeCredit(discount=0.9)
+
+
+def test_a_long_try_pays_before_it_is_compared() -> None:
+    credit = OutcomeCredit("dr_grpo", overlong_limit=10, overlong_buffer=4)
+    rows = credit.assign(plain(1.0, 1.0, steps=1, tokens=[8, 2]))
+    assert rows == [[-0.25], [0.25]]
+    with pytest.raises(ConfigError, match="do not go together"):
+        OutcomeCredit(overlong_limit=10)
+
+
+@pytest.mark.parametrize(
+    ("credit", "says"),
+    [
+        (OutcomeCredit(preset="trl"), "standard deviation (n - 1) + 0.0001"),
+        (OutcomeCredit(preset="paper"), "standard deviation (n)"),
+        (OutcomeCredit(preset="verl"), "a group of one keeps its reward"),
+        (OutcomeCredit("rloo"), "minus the mean of the siblings"),
+        (OutcomeCredit("reinforce_pp", discount=0.99), "discounted by 0.99 a token"),
+    ],
+)
+def test_the_formula_is_said_with_its_conventions(credit: OutcomeCredit, says: str) -> None:
+    assert says in credit.describe()

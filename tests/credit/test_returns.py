@@ -37,8 +37,20 @@ def test_a_reward_reaches_back_discounted():
 
 
 def test_signals_count_from_their_step_backwards():
-    rows = ReturnsCredit(0.5).assign(group((0.0, [0, 1, 0]), (0.0, [0, 0, 0])))
+    subject = group((0.0, [0, 1, 0]), (0.0, [0, 0, 0]))
+    rows = ReturnsCredit(0.5, signals=("x",)).assign(subject)
     assert rows == [[0.25, 0.5, 0.0], [-0.25, -0.5, 0.0]]
+    assert ReturnsCredit(0.5, signals=("x",)).report(subject) == {"carried.x": 1 / 6}
+
+
+def test_a_signal_nobody_named_is_no_reward():
+    rows = ReturnsCredit(0.5).assign(group((0.0, [0, 127, 0]), (0.0, [0, 0, 0])))
+    assert rows == [[0.0] * 3, [0.0] * 3]
+
+
+def test_leaving_one_out_agrees_with_the_worked_numbers():
+    rows = ReturnsCredit(1.0, "leave_one_out").assign(group((1.0, [0]), (0.5, [0]), (0.0, [0])))
+    assert rows == [[0.75], [0.0], [-0.75]]
 
 
 def test_the_others_are_the_baseline_when_one_is_left_out():

@@ -12,6 +12,7 @@ from agentrl.engine.torch.engine import TorchEngine
 from agentrl.errors import EngineError
 from agentrl.messages import Message
 from agentrl.tool import ToolSpec
+from agentrl.trajectory.records import TokenSpan
 from tests.engine.checkpoints import save_tokenizer, saved
 
 TOOLS = [ToolSpec("shell", "runs a command", {"command": {"type": "string"}})]
@@ -169,3 +170,44 @@ def test_forgetting_frees_policy_and_engine(folder: Path, engine: TorchEngine) -
 
     asyncio.run(play())
     assert len(policy._talks) == len(policy._by_reply) == 1
+
+
+def test_a_fork_goes_on_from_the_same_tokens_and_their_cache(
+    folder: Path, engine: TorchEngine
+) -> None:
+    policy = TokenPolicy(engine, Renderer(Tokenizer.load(folder)), reply_tokens=24)
+    context = list(OPENING)
+    sent: list[int] = []
+
+    async def play() -> None:
+        nonlocal context, sent
+        policy.fork("silent", "child of the silent")
+        for turn in range(3):
+            if turn == 2:
+                for child in ("x", "y"):
+                    policy.fork("e", child)
+                forked, so_far = list(context), list(sent)
+            span, message = await said("e", context)
+            assert span.continues == (turn > 0)
+            sent = (sent if span.continues else []) + span.context + span.sampled
+            context += [message, Message("tool", f"result {turn}", call_id="c0.0")]
+        for child in ("x", "y"):  # the parent has moved on meanwhile
+            expected = policy.count(forked, TOOLS)
+            span, message = await said(child, forked)
+            assert not span.continues
+            assert len(span.context) == expected
+            assert span.context[: len(so_far)] == so_far
+            assert len(so_far) - span.cached <= 32
+            after = [*forked, message, Message("tool", "more", call_id="c0.0")]
+            assert (await said(child, after))[0].continues
+        assert policy._talks["x"].tokens != policy._talks["y"].tokens  # each has its own seed
+
+    async def said(session: str, context: list[Message]) -> tuple[TokenSpan, Message]:
+        reply = await policy.respond(context, TOOLS, session)
+        assert reply.tokens is not None
+        return reply.tokens, reply.message
+
+    asyncio.run(play())
+    for session in ("e", "x", "y"):
+        policy.forget(session)
+    assert policy._talks == policy._by_reply == {}

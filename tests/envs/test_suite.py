@@ -1,12 +1,15 @@
 import asyncio
+import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from agentrl.envs.suite import load_suite, load_task
 from agentrl.errors import TaskError
 from agentrl.reward.script import ScriptVerifier
 from agentrl.task import Task
+from tests.redteam.rollouts import judged
 from tests.reward.play import verdict_on
 
 TASKS = Path(__file__).parents[2] / "tasks"
@@ -108,10 +111,27 @@ def test_links_out_of_the_task_are_refused(tmp_path: Path) -> None:
         load_task(path)
 
 
-def test_a_dockerfile_without_an_image_is_refused(tmp_path: Path) -> None:
+def test_a_dockerfile_is_an_image_named_after_its_contents(tmp_path: Path) -> None:
     path = folder(tmp_path)
-    (path / "environment" / "Dockerfile").write_text("FROM scratch\n")
-    with pytest.raises(TaskError, match="image built"):
+    dockerfile = path / "environment" / "Dockerfile"
+    dockerfile.write_text("FROM base\nWORKDIR /first\nWORKDIR /app/src\nCOPY . .\n")
+    task = load_task(path)
+    assert (task.files, task.sandbox.build) == ({}, str(path / "environment"))
+    assert task.sandbox.workdir == "/app/src"
+    name = task.sandbox.image
+    assert name is not None
+    assert name.startswith("agentrl-task:")
+    assert load_task(path).sandbox.image == name
+    dockerfile.write_text("FROM base\nWORKDIR src\n")
+    changed = load_task(path)
+    assert changed.sandbox.image != name
+    assert changed.sandbox.workdir == "/workspace"
+
+
+def test_several_containers_are_refused(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    (path / "environment" / "docker-compose.yaml").write_text("services: {}\n")
+    with pytest.raises(TaskError, match="several containers"):
         load_task(path)
 
 
@@ -154,4 +174,65 @@ setsid bash -c 'while :; do echo 1 > ../logs/verifier/reward.txt; sleep 0.01; do
 echo 3
 SH"""
     verdict = asyncio.run(verdict_on(task, ScriptVerifier(), forger))
-    assert (verdict.score, verdict.flags) == (0.0, ())
+    assert (verdict.score, verdict.flags) == (0.0, ("REWARD_FILE",))
+
+
+def test_declared_artifacts_are_what_is_judged(tmp_path: Path) -> None:
+    toml = """
+    artifacts = ["/workspace/out", {source = "/workspace/a/b.txt", destination = "b"},
+                 "/logs/artifacts"]
+    """
+    warnings: list[str] = []
+    task = load_task(folder(tmp_path, toml), warnings)
+    assert task.meta["artifacts"] == ["out", "a/b.txt"]
+    assert [note.rsplit(" ", 4)[-4:] for note in warnings] == [
+        ["artifacts.destination", "has", "no", "effect"]
+    ]
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "/workspace", "/workspace/../x", "out"])
+def test_an_artifact_outside_the_workdir_is_refused(tmp_path: Path, path: str) -> None:
+    with pytest.raises(TaskError, match="does not lie below the workdir"):
+        load_task(folder(tmp_path, f'artifacts = ["{path}"]'))
+
+
+def test_things_that_are_no_files_of_a_sensible_size_are_refused(tmp_path: Path) -> None:
+    def pipe(at: Path) -> None:
+        os.mkfifo(at)
+
+    def huge(at: Path) -> None:
+        with at.open("wb") as file:
+            file.truncate(1 << 40)
+
+    def nowhere(at: Path) -> None:
+        at.symlink_to("nowhere")
+
+    def out(at: Path) -> None:
+        at.symlink_to("/etc/passwd")
+
+    said = {
+        pipe: "not a regular file is in the task",
+        huge: "a file is too large: 1048576 MiB, at most 16",
+        nowhere: "a link to nothing is in the task",
+        out: "a link leads out of the task",
+    }
+    task = folder(tmp_path)
+    for make, words in said.items():
+        at = task / "environment" / "odd"
+        make(at)
+        with pytest.raises(TaskError) as caught:
+            load_task(task)
+        assert caught.value.what == words
+        assert caught.value.where == str(at)
+        assert caught.value.help
+        at.unlink()
+
+
+def test_shared_verification_is_judged_in_a_fresh_box_with_a_warning(tmp_path: Path) -> None:
+    warnings: list[str] = []
+    task = load_task(folder(tmp_path, '[verifier]\nenvironment_mode = "shared"'), warnings)
+    assert any("shared: the check runs in a fresh box" in note for note in warnings)
+    test = b"[ -e /logs/verifier/reward.txt ] && r=1 || r=0; echo $r >/logs/verifier/reward.txt"
+    task = msgspec.structs.replace(task, tests={"test.sh": test})
+    forge = "mkdir -p /logs/verifier; echo 1 >/logs/verifier/reward.txt; sleep 40 & sleep 0"
+    assert asyncio.run(judged(task, (forge,))).score == 0.0

@@ -57,6 +57,8 @@ def test_a_long_output_keeps_its_head_and_tail() -> None:
         (ExecResult(None, timed_out="no_output"), "[stopped: no output for too long]"),
         (ExecResult(None, oom=True), "[killed: memory limit]"),
         (ExecResult(None, limit="pids"), "[killed: pids limit]"),
+        (ExecResult(1, limit="disk"), "[the disk is full] [exit 1]"),
+        (ExecResult(0, Stream(b"x\n"), limit="inodes"), "x\n[the disk takes no more files]"),
         (ExecResult(None, Stream(b"x\n")), "x\n[killed]"),
         (
             ExecResult(1, restarted=True),

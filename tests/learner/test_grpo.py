@@ -1,5 +1,6 @@
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,6 +12,9 @@ from agentrl.learner.batch import pack
 from agentrl.learner.config import LearnerConfig, rate
 from agentrl.learner.grpo import GrpoLearner
 from agentrl.learner.model import token_logprobs
+from agentrl.trajectory.events import TokensScored
+from agentrl.trajectory.store import RunStore
+from tests.learner.tiny import make_segment
 
 
 def scored(learner, batch):
@@ -244,3 +248,24 @@ def test_a_version_is_published_with_the_weights_that_were_trained(folder, tmp_p
     assert weights.path == tmp_path / "run" / "weights" / "v000001"
     there = load_model(weights.path).state_dict()
     assert all(torch.equal(v, there[k]) for k, v in learner.model.state_dict().items())
+
+
+def test_what_every_trained_token_was_given_is_recorded_where_asked(
+    folder: Path, tmp_path: Path
+) -> None:
+    batch = [
+        make_segment("a", sampled=(7, 8, 9)),
+        make_segment("b", sampled=(9,), advantage=-1.0, index=1),
+        make_segment("c", sampled=(5,), advantage=0.0),  # silent, so no pass sees it
+    ]
+    learner = GrpoLearner(folder, tmp_path, LearnerConfig(record_tokens=True, token_budget=6))
+    stats = learner.step(batch)
+    events = [e for e in RunStore(tmp_path).events() if isinstance(e, TokensScored)]
+    found = {(e.episode, e.segment, e.step): e.logprobs for e in events}
+    assert {place: len(numbers) for place, numbers in found.items()} == {
+        ("a", 0, 1): 3, ("b", 1, 1): 1,
+    }  # fmt: skip
+    gaps = [number - -3.6 for numbers in found.values() for number in numbers]
+    assert stats["mismatch_max"] == pytest.approx(max(map(abs, gaps)), abs=1e-5)
+    assert GrpoLearner(folder, tmp_path / "quiet").step(batch)
+    assert not (tmp_path / "quiet" / "events").exists()

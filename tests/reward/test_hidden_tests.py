@@ -37,12 +37,13 @@ class Big(unittest.TestCase):
     env="swe",
     verifier="hidden_tests",
     meta={
+        "isolated": False,
         "expected_tests": [
             "hidden/test_more.py::test_sub",
             "hidden/test_more.py::test_neg",
             "hidden/test_more.py::Big::test_big",
             "tests/test_calc.py::test_add",
-        ]
+        ],
     },
 )
 
@@ -181,7 +182,9 @@ def test_deleting_the_code_scores_zero() -> None:
 
 def test_a_required_test_that_is_not_seen_has_failed() -> None:
     asked = [*TASK.meta["expected_tests"], "hidden/test_more.py::test_gone"]
-    verdict = judged(FIX, task=msgspec.structs.replace(TASK, meta={"expected_tests": asked}))
+    verdict = judged(
+        FIX, task=msgspec.structs.replace(TASK, meta={"isolated": False, "expected_tests": asked})
+    )
     assert verdict.score == 0.4
     assert "not seen" in verdict.note
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from agentrl.credit.anchor import AnchorCredit
 from agentrl.credit.outcome import OutcomeCredit
 from agentrl.errors import RunError
 from agentrl.messages import Message, ToolCall
@@ -40,6 +41,29 @@ def test_a_mixed_group_teaches_and_a_flat_one_is_counted(tmp_path: Path) -> None
     assert lesson.rewards == [1.0, 0.0, 1.0, 1.0]
     assert {row.trajectory for row in lesson.batch} == {"g0.0", "g0.1"}
     store.close()
+
+
+def test_what_is_whitened_keeps_its_zeros_and_is_normalised_over_the_batch(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    lesson = Lesson(1)
+    credit = OutcomeCredit("reinforce_pp", discount=0.5)
+    good = group(trajectory("g0.0", 1.0), trajectory("g0.1", None))
+    bad = group(trajectory("g1.0", 0.0))
+    assert lesson.add(0, good, credit, store)
+    assert lesson.add(1, bad, credit, store)
+    store.close()
+    assert [row.advantages[2:] for row in lesson.batch] == [[0.5, 1.0], [0.0, 0.0]]
+    ready = [value for row in lesson.ready() for value in row.advantages]
+    assert ready == pytest.approx([0, 0, 0.2611, 1.3056, 0, 0, -0.7833, -0.7833], abs=1e-3)
+
+
+def test_what_a_scheme_reports_is_averaged_over_the_groups(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    lesson = Lesson(1)
+    for number in range(2):
+        lesson.add(number, group(trajectory("g0.0", 1.0)), AnchorCredit(), store)
+    store.close()
+    assert lesson.stats()["credit.singleton_frac"] == 1.0
 
 
 @pytest.mark.parametrize(

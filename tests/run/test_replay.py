@@ -103,7 +103,7 @@ def test_the_list_can_be_narrowed(runs: Path, capsys: pytest.CaptureFixture[str]
 def test_json_has_the_fields_it_says(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert replay(runs, "--json") == 0
     answer = json.loads(capsys.readouterr().out)
-    assert answer.keys() == FIELDS["replay"].keys() - {"episode"}
+    assert answer.keys() == FIELDS["replay"].keys() - {"episode", "html"}
     fields = FIELDS["replay"]["episodes"]
     assert all(one.keys() == fields.keys() for one in answer["episodes"])  # type: ignore[attr-defined]
     assert answer["episodes"][0]["malformed"] == 1
@@ -160,3 +160,30 @@ def test_it_pipes_into_head(runs: Path) -> None:
     found = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
     assert found.stdout.splitlines()[-1] == "0"
     assert found.stderr == ""
+
+
+def test_an_episode_is_written_as_a_page_and_never_over_another(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "page.html"
+    assert replay(runs, ":g0.1", "--html", str(target)) == 0
+    assert capsys.readouterr().out.strip() == str(target)
+    assert "echo turn-2" in target.read_text()
+    assert replay(runs, ":g0.0", "--html", str(target)) == 2
+    assert "`-y` writes over it" in capsys.readouterr().err
+    assert replay(runs, ":g0.0", "--html", str(target), "-y") == 0
+    assert replay(runs, "--html", str(target), "-y") == 2
+
+
+def test_a_file_of_another_tool_is_replayed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "chat.json"
+    said = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "good day"}]
+    file.write_text(json.dumps(said))
+    assert main(["replay", str(file), "--episode", "chat"]) == 0
+    assert "good day" in capsys.readouterr().out
+    assert main(["replay", str(file), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["episodes"][0]["id"] == "chat"
+    file.write_text("nothing of the kind")
+    assert main(["replay", str(file)]) == 4

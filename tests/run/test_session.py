@@ -17,7 +17,7 @@ from agentrl.run.progress import latest, lineage, numbers, read
 from agentrl.trajectory.store import RunStore
 
 SMALL = [
-    *("--env", "filesystem", "--env.families", "delete", "--env.difficulties", "1"),
+    *("--env", "filesystem", "--env.families", "delete", "--env.difficulties", "2"),
     *("--eval.tasks", "4", "--scheduler.groups-per-step", "2", "--scheduler.group-size", "4"),
 ]
 
@@ -85,6 +85,7 @@ def test_an_answer_holds_what_it_promises(sync_run: Path) -> None:
     metrics = [json.loads(line) for line in (sync_run / "metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in metrics] == [1, 2, 3, 4]
     assert all(row["tokens"] > 0 for row in metrics)
+    assert (sync_run / "algorithm.txt").read_text().startswith("algorithm   custom\ncredit ")
 
 
 def test_sampler_and_trainer_agree_on_what_was_sampled(sync_run: Path) -> None:

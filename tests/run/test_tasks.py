@@ -113,3 +113,22 @@ def test_generated_tasks_pass(env: str, capsys: pytest.CaptureFixture[str]) -> N
     assert found["bad"] == 0
     assert isinstance(found["good"], int)
     assert found["good"] > 0
+
+
+def test_a_task_that_rewards_a_cheat_is_not_good(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exposed = PASS.format('[ "$(bash answer.sh)" = 42 ]')
+    task = folder(tmp_path, "exposed", "echo 'echo 42' > answer.sh", exposed)
+    (task / "tests" / "want").write_text("42\n")
+    confined = PASS.format('[ "$($CONFINED bash answer.sh)" = 42 ]')
+    safe = folder(tmp_path, "safe", "echo 'echo 42' > answer.sh", confined)
+    (safe / "tests" / "want").write_text("42\n")
+    assert main(["tasks", "validate", str(tmp_path), "--repeat", "1", "--json"]) == 1
+    found = answer(capsys)["tasks"]
+    assert isinstance(found, list)
+    by_name = {one["id"].rsplit("/", 1)[-1]: one for one in found}
+    assert by_name["safe"]["good"], by_name["safe"]
+    assert "the bot that peeks passes" in by_name["exposed"]["faults"]
+    assert by_name["exposed"].keys() == FIELDS["tasks validate"]["tasks"].keys()  # type: ignore[attr-defined]
+    assert main(["tasks", "validate", str(safe), "--repeat", "0"]) == 2

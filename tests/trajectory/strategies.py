@@ -19,6 +19,7 @@ from agentrl.trajectory.events import (
     Observed,
     Replied,
     RunStarted,
+    Valued,
     Verified,
     WeightsLive,
     WeightsPublished,
@@ -55,7 +56,7 @@ tasks = st.builds(
     oracle=st.lists(calls, max_size=2).map(tuple),
     env=words,
     verifier=words,
-    sandbox=st.builds(SandboxSpec, st.none() | words, words, st.booleans()),
+    sandbox=st.builds(SandboxSpec, image=st.none() | words, workdir=words, network=st.booleans()),
     limits=st.builds(Limits, st.integers(1, 99)),
     meta=objects,
 )
@@ -109,6 +110,7 @@ def lives(episode: str) -> st.SearchStrategy[list[EpisodeEvent]]:
                 seen=conversation,
                 signals=numbers,
                 malformed=st.integers(0, 3),
+                state=words,
                 at=clock,
             )
             | st.builds(
@@ -155,6 +157,18 @@ def credits(episode: str) -> st.SearchStrategy[Credited]:
     )
 
 
+@cache
+def values(episode: str) -> st.SearchStrategy[Valued]:
+    return st.builds(
+        Valued,
+        episode=st.just(episode),
+        by=words,
+        values=st.lists(st.none() | real, max_size=4).map(tuple),
+        tokens=st.lists(st.lists(real, max_size=3).map(tuple), max_size=4).map(tuple),
+        at=clock,
+    )
+
+
 run_events: st.SearchStrategy[Event] = st.one_of(
     st.builds(RunStarted, run=words, attempt=st.integers(0, 9), step=st.integers(0, 9), at=clock),
     st.builds(
@@ -175,5 +189,5 @@ run_events: st.SearchStrategy[Event] = st.one_of(
     ),
 )
 any_event: st.SearchStrategy[Event] = (
-    lives("e").flatmap(st.sampled_from) | credits("e") | run_events
+    lives("e").flatmap(st.sampled_from) | credits("e") | values("e") | run_events
 )

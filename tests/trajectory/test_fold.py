@@ -13,6 +13,7 @@ from agentrl.trajectory.events import (
     EpisodeStopped,
     Observed,
     Replied,
+    Valued,
     Verified,
 )
 from agentrl.trajectory.fold import apply, fold
@@ -104,3 +105,18 @@ def test_an_event_without_its_opening_is_an_error_that_names_the_episode() -> No
         fold([opened("a"), EpisodeStopped(episode="lost", why="done")])
     with pytest.raises(StoreError, match="without a reply"):
         apply(apply(None, opened("a")), Observed(episode="a", seen=()))
+
+
+def test_a_critics_values_belong_to_the_steps_they_were_made_for() -> None:
+    events = [
+        opened("e"),
+        Replied(episode="e", by="agent", reply=SAID, tokens=FIRST),
+        Observed(episode="e", seen=(SEEN,), state="f00d"),
+        Replied(episode="e", by="agent", reply=SAID),
+        Valued(episode="e", by="critic", values=(0.25, None, 0.5), tokens=((0.125,),)),
+        Replied(episode="e", by="agent", reply=SAID),
+    ]
+    steps = fold(events)["e"].steps
+    assert [step.value for step in steps] == [0.25, None, None]
+    assert [step.values for step in steps] == [(0.125,), (), ()]
+    assert [step.state for step in steps] == ["f00d", "", ""]

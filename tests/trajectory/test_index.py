@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from agentrl.errors import StoreError
 from agentrl.messages import Message
 from agentrl.task import Task
 from agentrl.trajectory import index
@@ -51,6 +52,10 @@ A = index.Entry(
     1,
     opened_at=1.0,
     trained_step=4,
+    stopped_at=3.0,
+    outcome="reward",
+    advantage=1.0,
+    shards="main-000001",
 )
 B = index.Entry(
     "b",
@@ -65,6 +70,7 @@ B = index.Entry(
     0,
     opened_at=6.0,
     trained_step=None,
+    shards="main-000001",
 )
 
 
@@ -119,3 +125,72 @@ def test_the_shard_named_opens_the_episode(tmp_path: Path, rotate: int) -> None:
 def test_a_run_without_events_has_an_empty_index(tmp_path: Path) -> None:
     assert index.load(tmp_path) == []
     assert index.load(tmp_path) == []
+
+
+def episodes_of(found: index.Index) -> list[index.Entry]:
+    return [found.entry(row) for row in range(len(found))]
+
+
+def test_an_index_grows_with_the_run_and_reads_only_what_is_new(tmp_path: Path) -> None:
+    with RunStore(tmp_path) as store:
+        write(store)
+        index.load(tmp_path)
+        store.append(EpisodeStopped(episode="b", why="steps", at=8.0))
+        store.append(EpisodeOpened(episode="c", group="h", task=TASK, parent="a", fork_step=2,
+                                   at=9.0))  # fmt: skip
+        found = index.Index(tmp_path)
+        assert episodes_of(found) == [A, B]  # as of the file, before anything is read
+        changed = found.gather()
+        assert list(changed) == ["b", "c"]
+        assert found.read == 2
+        found.commit(changed)
+        assert found.current
+        assert found.gather() == {}
+        store.append(Verified(episode="c", verdict=scored(0.5), reward=0.5, at=10.0))
+    found.commit(found.gather())  # from the shard that was packed meanwhile
+    assert found.read == 3
+    assert episodes_of(found) == index.build(tmp_path)
+    assert found.place("c") == 2
+    last = found.entry(2)
+    assert (last.parent, last.fork_step, last.reward, last.stop) == ("a", 2, 0.5, None)
+
+
+def test_an_episode_opened_again_counts_from_there_and_stands_at_the_end(tmp_path: Path) -> None:
+    with RunStore(tmp_path) as store:
+        write(store)
+        found = index.Index(tmp_path)
+        found.settle()
+        store.append(EpisodeOpened(episode="a", group="g", task=TASK, at=20.0))
+        found.settle()
+        assert [entry.episode for entry in episodes_of(found)] == ["b", "a"]
+        assert (found.entry(1).steps, found.entry(1).reward) == (0, None)
+
+
+def test_an_event_without_an_opening_waits_once_and_is_then_counted(tmp_path: Path) -> None:
+    with RunStore(tmp_path, writer="a-trainer") as trainer:
+        trainer.append(Credited(episode="x", by="outcome", advantages=(0.5,), step=3, at=2.0))
+        found = index.Index(tmp_path)
+        found.commit(found.gather())
+        assert not found.current
+        with RunStore(tmp_path, writer="b-worker") as worker:
+            worker.append(EpisodeOpened(episode="x", group="g", task=TASK, at=3.0))
+        found.settle()
+        assert found.entry(0).trained_step == 3
+        assert found.headless == 0
+        trainer.append(Credited(episode="lost", by="outcome", advantages=(), at=4.0))
+        found.settle()
+        assert found.headless == 1
+        assert found.current
+    with pytest.raises(StoreError, match="opening is nowhere"):
+        index.load(tmp_path)
+
+
+def test_an_index_of_shards_that_were_replaced_is_not_believed(tmp_path: Path) -> None:
+    with RunStore(tmp_path) as store:
+        write(store)
+    index.load(tmp_path)
+    (shard,) = (tmp_path / "events").iterdir()
+    shard.unlink()
+    with RunStore(tmp_path) as store:
+        store.append(EpisodeOpened(episode="z", group="g", task=TASK, at=1.0))
+    assert [entry.episode for entry in index.load(tmp_path)] == ["z"]

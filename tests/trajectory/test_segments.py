@@ -123,3 +123,10 @@ def test_faulty_credit_and_faulty_spans_are_named() -> None:
     for versions in ([], [(1, 3)]):
         with pytest.raises(StoreError, match="do not cover"):
             versions_of(TokenSpan([1], [2, 3], [-1.0, -1.0], versions))
+
+
+def test_a_step_may_bring_a_number_for_each_token() -> None:
+    lived = trajectory([TokenSpan([1], [2, 3], [-1.0, -1.0], [(0, 0)])])
+    assert segments(lived, [[0.25, 0.5]])[0].advantages == [0.0, 0.25, 0.5]
+    with pytest.raises(RunError, match="1 advantages for 2 sampled tokens"):
+        segments(lived, [[0.25]])

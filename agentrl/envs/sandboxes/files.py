@@ -8,27 +8,28 @@ import ctypes
 import os
 import re
 import shutil
-import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from agentrl.envs.sandbox import Harvest
 from agentrl.envs.sandboxes.cgroup import alive
+from agentrl.envs.sandboxes.mounts import Holder
+from agentrl.envs.sandboxes.reaper import Reaper
 from agentrl.errors import TaskError
 
 MTIME = 1_704_067_200  # 2024-01-01 UTC: files of a task look the same in every box
-FILE_CAP = 1 << 20
-TOTAL_CAP = 16 << 20
-ENTRY_CAP = 20_000
-DEPTH_CAP = 64
+INODES = 4_096
+"""What a sized folder takes of files and directories, and 256 more for each megabyte."""
 _NAME = re.compile(r"agentrl-(\d+)-\d+")
 _numbers = count()
 _NOSUID, _NODEV, _DETACH = 2, 4, 2
 
 Owner = tuple[int, int] | None
+Full = Literal["disk", "inodes"]
 
 
 def inside(path: str, below: str = "/") -> tuple[str, ...]:
@@ -42,50 +43,86 @@ def inside(path: str, below: str = "/") -> tuple[str, ...]:
 
 
 class Folder:
-    """A directory only the box's own user can enter; `sized` when its disk use is limited.
+    """A directory only the box's own user can enter, with `upper`, `work` and `at` in it.
 
-    Real root gets a tmpfs of its own for each box, which limits bytes and inodes.
+    `sized`, it is a tmpfs of its own, which limits bytes and inodes: mounted by `holder` where one
+    is given, which then alone sees it at `path` (`host` is where we do), and else by this process,
+    if it may. `mounted` says whether that was done.
     """
 
-    def __init__(self, owner: Owner, disk_mb: int, sized: bool) -> None:
+    def __init__(
+        self, owner: Owner, disk_mb: int, sized: bool, holder: Holder | None = None
+    ) -> None:
         place = Path("/dev/shm")
         home = place if os.access(place, os.W_OK) else Path(tempfile.gettempdir())
-        self.path = home / f"agentrl-{os.getpid()}-{next(_numbers)}"
+        self.path = self.host = home / f"agentrl-{os.getpid()}-{next(_numbers)}"
         self.owner = owner
         self.mounted = False
+        self._holder = holder if sized else None
+        self.sealed: list[str] = []
         self.path.mkdir(mode=0o700)
-        if sized:
-            uid, gid = owner or (os.getuid(), os.getgid())
-            inodes = 4_096 + 256 * disk_mb
-            options = f"size={disk_mb}m,nr_inodes={inodes},mode=700,uid={uid},gid={gid}"
+        try:
+            if sized:
+                self._mount(disk_mb)
+            if not self.mounted:
+                self._own(self.host)
+            for name in ("upper", "work", "at"):
+                (self.host / name).mkdir(mode=0o755)
+                self._own(self.host / name)
+        except BaseException:
+            self.remove()
+            raise
+
+    def _mount(self, disk_mb: int) -> None:
+        uid, gid = self.owner or (os.getuid(), os.getgid())
+        inodes = INODES + 256 * disk_mb
+        options = f"size={disk_mb}m,nr_inodes={inodes},mode=700,uid={uid},gid={gid}"
+        if self._holder is not None:
+            self._holder.mount(self.path, options)
+            self.host = self._holder.seen(self.path)
+            self.mounted = True
+        else:
             self.mounted = _mount(self.path, options)
-        if not self.mounted:
-            self._own(self.path)
-        for name in ("upper", "work"):
-            (self.path / name).mkdir(mode=0o755)
-            self._own(self.path / name)
 
     def _own(self, path: Path) -> None:
         if self.owner is not None:
             os.chown(path, *self.owner, follow_symlinks=False)
 
     @property
-    def full(self) -> bool:
-        """Whether the box has used up its disk."""
+    def full(self) -> Full | None:
+        """What of its disk the box has used up; None for nothing, or where it is not sized."""
         if not self.mounted:
-            return False
-        usage = os.statvfs(self.path)
-        return usage.f_bavail * usage.f_frsize < 64 << 10 or usage.f_ffree < 16
+            return None
+        usage = os.statvfs(self.host)
+        if usage.f_ffree < 16:
+            return "inodes"
+        return "disk" if usage.f_bavail * usage.f_frsize < 64 << 10 else None
 
-    def place(self, parts: tuple[str, ...], data: bytes | None, mode: int | None = None) -> None:
-        """Write a file, or a directory where `data` is None; what is in the way goes.
+    def seal(self, parts: tuple[str, ...], data: bytes) -> None:
+        """Write a file which nobody in the box can change. The part of the path below its first
+        folder, which it must have, comes from here alone."""
+        if parts[0] not in self.sealed:
+            self.sealed.append(parts[0])
+        self.place(parts, data, layer="sealed")
 
-        Only before the box starts, when nothing in the folder is anyone else's.
+    def place(
+        self,
+        parts: tuple[str, ...],
+        data: bytes | None,
+        mode: int | None = None,
+        layer: str = "upper",
+    ) -> None:
+        """Write a file, or a directory where `data` is None; what is in the way goes, links too.
+
+        Only while nobody else changes the folder: an image's links may lie there, no agent's.
         """
-        at = self.path / "upper"
+        at = self.host / layer
+        if not at.is_dir():
+            at.mkdir(mode=0o755)
+            self._own(at)
         for part in parts if data is None else parts[:-1]:
             at /= part
-            if not at.is_dir():
+            if at.is_symlink() or not at.is_dir():
                 at.unlink(missing_ok=True)
                 at.mkdir(mode=0o755)
                 self._own(at)
@@ -95,7 +132,9 @@ class Folder:
                 at.chmod(mode & 0o777)
             return
         at /= parts[-1]
-        if at.is_dir():
+        if at.is_symlink():
+            at.unlink()
+        elif at.is_dir():
             shutil.rmtree(at)
         at.write_bytes(data)
         at.chmod((0o755 if data.startswith(b"#!") else 0o644) if mode is None else mode & 0o777)
@@ -103,12 +142,21 @@ class Folder:
         os.utime(at, (MTIME, MTIME))
         os.utime(at.parent, (MTIME, MTIME))
 
-    def harvest(self, workdir: tuple[str, ...]) -> Harvest:
-        """The regular files an agent left in the workdir. Only once every process is dead."""
-        return _Reaper(self.path / "upper").read(workdir)
+    def harvest(self, workdir: tuple[str, ...], below: Sequence["Folder"] = ()) -> Harvest:
+        """The regular files an agent left in the workdir. Only once every process is dead.
+
+        `below` are the folders of frozen layers, uppermost first.
+        """
+        return Reaper([folder.host / "upper" for folder in (self, *below)]).read(workdir)
 
     def remove(self) -> None:
-        discard(self.path, self.mounted)
+        if self.mounted and self._holder is not None:
+            try:
+                self._holder.unmount(self.path)
+            finally:
+                self.path.rmdir()
+        else:
+            discard(self.path, self.mounted)
 
 
 def discard(path: Path, mounted: bool) -> None:
@@ -134,9 +182,10 @@ def discard(path: Path, mounted: bool) -> None:
         shutil.rmtree(path, onerror=lambda function, name, info: open_up(function, name, info[1]))
 
 
-def sweep(owner: Owner) -> None:
-    """Remove folders of ours whose agentrl is no longer alive."""
-    mine = {os.getuid()} | ({owner[0]} if owner else set())
+def sweep(*owners: Owner) -> list[str]:
+    """Remove folders of ours whose agentrl is no longer alive; their paths."""
+    mine = {os.getuid()} | {owner[0] for owner in owners if owner}
+    removed = []
     for home in (Path("/dev/shm"), Path(tempfile.gettempdir())):
         for path in home.glob("agentrl-*"):
             name = _NAME.fullmatch(path.name)
@@ -144,104 +193,8 @@ def sweep(owner: Owner) -> None:
                 if name is None or alive(int(name[1])) or path.lstat().st_uid not in mine:
                     continue
                 discard(path, os.path.ismount(path))
-
-
-class _Reaper:
-    """Reads a tree by descriptors, link-free, within the caps."""
-
-    def __init__(self, upper: Path) -> None:
-        self.upper = upper
-        self.files: dict[str, tuple[int, bytes | None]] = {}
-        self.skipped: list[str] = []
-        self.room = TOTAL_CAP
-        self.entries = ENTRY_CAP
-
-    def read(self, workdir: tuple[str, ...]) -> Harvest:
-        at = os.open(self.upper, os.O_PATH | os.O_DIRECTORY)
-        try:
-            for part in workdir:
-                step = _enter(part, at)
-                os.close(at)
-                at = step
-            self._directory(at, "", 0)
-        except FileNotFoundError:
-            return Harvest({}, ("./ (missing)",))
-        except NotADirectoryError:
-            return Harvest({}, ("./ (not a directory)",))
-        finally:
-            os.close(at)
-        return Harvest(self.files, tuple(self.skipped))
-
-    def _directory(self, place: int, prefix: str, depth: int) -> None:
-        with _opened(place) as at, os.scandir(at) as listing:
-            for entry in sorted(listing, key=lambda entry: entry.name):
-                self._entry(at, entry.name, prefix, depth)
-
-    def _entry(self, at: int, name: str, prefix: str, depth: int) -> None:
-        path = prefix + name
-        self.entries -= 1
-        info = os.stat(name, dir_fd=at, follow_symlinks=False)
-        if stat.S_ISCHR(info.st_mode) and info.st_rdev == 0:
-            return  # how an overlay notes that something of the base was deleted
-        if self.entries < 0 or depth > DEPTH_CAP:
-            if self.entries == -1 or depth > DEPTH_CAP:
-                self.skip(path, "too many entries" if self.entries < 0 else "too deep")
-        elif not _readable(path):
-            self.skip(path, "name is not UTF-8")
-        elif stat.S_ISDIR(info.st_mode):
-            self.files[path] = (stat.S_IMODE(info.st_mode) & 0o777, None)
-            below = _enter(name, at)
-            try:
-                self._directory(below, path + "/", depth + 1)
-            finally:
-                os.close(below)
-        elif not stat.S_ISREG(info.st_mode):
-            self.skip(path, "link" if stat.S_ISLNK(info.st_mode) else "device, pipe or socket")
-        elif info.st_size > FILE_CAP or info.st_size > self.room:
-            self.skip(path, "too large")
-        else:
-            self.room -= info.st_size
-            self.files[path] = (stat.S_IMODE(info.st_mode) & 0o777, _content(name, at))
-
-    def skip(self, path: str, reason: str) -> None:
-        shown = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        self.skipped.append(f"{shown} ({reason})")
-
-
-def _enter(name: str, at: int) -> int:
-    return os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY, dir_fd=at)
-
-
-@contextlib.contextmanager
-def _opened(place: int, flags: int = os.O_DIRECTORY) -> Iterator[int]:
-    """Open what an O_PATH descriptor stands for, also when its owner forbade reading."""
-    door = f"/proc/self/fd/{place}"
-    try:
-        fd = os.open(door, os.O_RDONLY | flags)
-    except PermissionError:
-        os.chmod(door, 0o700)
-        fd = os.open(door, os.O_RDONLY | flags)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
-
-
-def _content(name: str, at: int) -> bytes:
-    place = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=at)
-    try:
-        with _opened(place, 0) as fd, open(fd, "rb", closefd=False) as file:
-            return file.read(FILE_CAP)
-    finally:
-        os.close(place)
-
-
-def _readable(path: str) -> bool:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+                removed.append(str(path))
+    return removed
 
 
 def _libc() -> ctypes.CDLL:

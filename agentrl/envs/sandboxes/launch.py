@@ -16,9 +16,11 @@ from agentrl.envs.sandboxes.files import Folder
 from agentrl.envs.sandboxes.rootfs import Base
 from agentrl.envs.sandboxes.wire import Wire, connect
 from agentrl.errors import SandboxError
-from agentrl.task import SandboxSpec
 
 START_S = 30.0
+ALIVE_CAP = 40
+CLEAR_ROUNDS = 100
+SHELL = "bash --norc --noprofile"
 SUPERVISE = (
     "import sys; sys.path.insert(0, {place!r});"
     " from inside.supervisor import main; main(*sys.argv[1:])"
@@ -35,9 +37,16 @@ ENVIRONMENT = {
 }
 
 
-def bubblewrap(base: Base, folder: Folder, spec: SandboxSpec) -> list[str]:
-    """The arguments that make a box: everything unshared, the host's /usr its only window."""
-    tmp = max(1, min(spec.disk_mb, spec.memory_mb // 4)) << 20
+def bubblewrap(base: Base, folder: Folder | None, below: Sequence[Path] = ()) -> list[str]:
+    """The arguments that make a box: everything unshared, the host's /usr its only window.
+
+    `below` are frozen layers between the base and the box's own, uppermost first. Without a folder
+    what the box writes is lost.
+    """
+    layers = [base.root, *reversed(below)]
+    own = ["--tmp-overlay", "/"]
+    if folder is not None:
+        own = ["--overlay", str(folder.path / "upper"), str(folder.path / "work"), "/"]
     return [
         *(str(base.bwrap), "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc"),
         *("--unshare-uts", "--unshare-cgroup-try", "--disable-userns", "--die-with-parent"),
@@ -45,15 +54,29 @@ def bubblewrap(base: Base, folder: Folder, spec: SandboxSpec) -> list[str]:
         *("--new-session", "--as-pid-1", "--cap-drop", "ALL", "--uid", "0", "--gid", "0"),
         *("--hostname", "box", "--clearenv"),
         *(word for item in ENVIRONMENT.items() for word in ("--setenv", *item)),
-        *("--overlay-src", str(base.root)),
-        *("--overlay", str(folder.path / "upper"), str(folder.path / "work"), "/"),
+        *(word for layer in layers for word in ("--overlay-src", str(layer))),
+        *own,
         *("--ro-bind", "/usr", "/usr"),
         # Real root's /proc/sys would take writes: a way out of the box.
         *("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"),
         *("--perms", "1777", "--size", str(8 << 20), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),
-        *("--perms", "1777", "--size", str(tmp), "--tmpfs", "/tmp"),
         *("--size", str(4 << 20), "--tmpfs", "/run", "--ro-bind", str(base.inside), "/run/agentrl"),
+        *_sealed(folder),
     ]
+
+
+def _sealed(folder: Folder | None) -> list[str]:
+    """Mount what was placed there under its top, itself a mount so that nobody can move it, with
+    every entry read-only: the code under test can add to the tests but not change them."""
+    words: list[str] = []
+    if folder is None:
+        return words
+    for top in folder.sealed:
+        place = folder.path / "sealed" / top
+        words += ["--bind", str(place), f"/{top}"]
+        for entry in sorted(os.listdir(folder.host / "sealed" / top)):
+            words += ["--ro-bind", str(place / entry), f"/{top}/{entry}"]
+    return words
 
 
 def supervisor(
@@ -63,8 +86,14 @@ def supervisor(
     return [python, "-I", "-S", "-B", "-c", program, workdir, commands, limits, warm]
 
 
-def joined(argv: list[str], group: Group | None, owner: tuple[int, int] | None) -> list[str]:
-    """`argv` under another user and within a group, both entered before it is executed."""
+def joined(
+    argv: list[str],
+    group: Group | None,
+    owner: tuple[int, int] | None,
+    prefix: Sequence[str] = (),
+) -> list[str]:
+    """`argv` after `prefix`, under another user and within a group, all before it is executed."""
+    argv = [*prefix, *argv]
     if owner is not None:
         uid, gid = owner
         argv = ["/usr/bin/setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups", *argv]
@@ -75,9 +104,9 @@ def joined(argv: list[str], group: Group | None, owner: tuple[int, int] | None) 
 
 
 class Process:
-    """A started box. `init` is the first process of its namespace, if it has one.
+    """A started box. `first` is the first process of its namespace, if it has one.
 
-    With `init` killed the kernel ends every process of the namespace before it reports that
+    With that one killed the kernel ends every process of the namespace before it reports that
     death, so once the launcher, which waits for it, has ended, the box is empty.
     """
 
@@ -112,6 +141,7 @@ class Process:
             os.close(complaints)
         self.pid = self._popen.pid
         self._init: int | None = None
+        self.first: int | None = None
         self._watch = os.pidfd_open(self.pid)
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().add_reader(self._watch, self._on_end)
@@ -127,6 +157,44 @@ class Process:
         if told is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._init = os.pidfd_open(int(told[1]))
+                self.first = int(told[1])
+
+    def _below(self) -> dict[int, str]:
+        """Pid -> command line of what runs beside the first process, at most ALIVE_CAP."""
+        found: dict[int, str] = {}
+        waiting = [self.first] if self.first is not None else []
+        while waiting and len(found) <= ALIVE_CAP:
+            pid = waiting.pop()
+            place = Path(f"/proc/{pid}")
+            with contextlib.suppress(OSError):
+                for thread in (place / "task").iterdir():
+                    waiting += [int(pid) for pid in (thread / "children").read_text().split()]
+                words = (place / "cmdline").read_bytes().replace(b"\0", b" ").strip()
+                found[pid] = words.decode("utf-8", "replace")[:200]
+        if self.first is not None:
+            found.pop(self.first, None)
+        return {pid: words for pid, words in found.items() if words}
+
+    def still_running(self) -> tuple[str, ...]:
+        """Command lines of what runs in the box, its shell apart."""
+        found = [words for _, words in sorted(self._below().items())]
+        if SHELL in found:  # one just forked from it still goes by its name
+            found.remove(SHELL)
+        return tuple(found)
+
+    async def clear(self) -> tuple[str, ...]:
+        """Kill what runs in the box beside its first process; the command lines."""
+        killed: dict[int, str] = {}
+        for _ in range(CLEAR_ROUNDS):
+            left = self._below()
+            if not left:
+                break
+            killed |= left
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            await asyncio.sleep(0.005)
+        return tuple(killed.values())
 
     def complaints(self) -> str:
         return _drain(self._complaints).decode("utf-8", "replace").strip()

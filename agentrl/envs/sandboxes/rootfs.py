@@ -40,11 +40,11 @@ _INSIDE = Path(__file__).parent / "inside"
 
 
 class Base(Struct, frozen=True):
-    """The lowest layer (`root`), the compiled supervisor (`inside`) and the launcher (`bwrap`)."""
+    """The lowest layer (`root`), the compiled supervisor (`inside`) and what launches boxes."""
 
     root: Path
     inside: Path
-    bwrap: Path
+    bwrap: Path | None
     digest: str
 
 
@@ -73,13 +73,15 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentrl"
 
 
-def assemble(bwrap: Path, owner: tuple[int, int] | None) -> Base:
-    """The base for this machine, made if it is not there yet. Raises NotReady."""
+def assemble(bwrap: Path | None, owner: tuple[int, int] | None) -> Base:
+    """The base for this machine, made if it is not there yet; `bwrap` None where boxes start
+    without it. Raises NotReady.
+    """
     digest = _digest(python_version())
-    launcher = hashlib.sha256(bwrap.read_bytes()).hexdigest()[:8]
+    launcher = hashlib.sha256(bwrap.read_bytes()).hexdigest()[:8] if bwrap else "plain"
     home = cache_folder()
     place = home / f"base-{digest[:12]}-{launcher}-{owner[0] if owner else os.getuid()}"
-    launched = bwrap if owner is None else place / "bwrap/bin/bwrap"
+    launched = bwrap if bwrap is None or owner is None else place / "bwrap/bin/bwrap"
     base = Base(place / "root", place / "inside", launched, digest)
     if place.is_dir():
         return base
@@ -92,7 +94,8 @@ def assemble(bwrap: Path, owner: tuple[int, int] | None) -> Base:
         for path in (home, draft / "inside", draft / "inside/inside"):
             path.chmod(0o755)
         if owner is not None:
-            _copy_launcher(bwrap, draft)
+            if bwrap is not None:
+                _copy_launcher(bwrap, draft)
             for path in [draft / "root", *(draft / "root").rglob("*")]:
                 os.chown(path, *owner, follow_symlinks=False)
     except (OSError, subprocess.SubprocessError) as error:

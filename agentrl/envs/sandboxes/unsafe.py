@@ -33,7 +33,7 @@ class Unsafe:
 
     def __init__(self, warm: tuple[str, ...] = ()) -> None:
         self._warm = warm
-        files.sweep(None)
+        self._swept = False
 
     @property
     def digest(self) -> str:
@@ -49,6 +49,10 @@ class Unsafe:
             "disk": "each file, by rlimit",
             "user": "the caller's own",
         }
+
+    def gc(self) -> list[str]:
+        """Remove folders whose harness is dead; their paths."""
+        return files.sweep(None)
 
     @classmethod
     def probe(cls) -> list[str]:
@@ -67,6 +71,9 @@ class Unsafe:
         if snapshot is not None:
             raise SandboxError("unsafe boxes start from a task, not from a snapshot")
         workdir = check(task)
+        if not self._swept:
+            files.sweep(None)
+            self._swept = True
         folder = Folder(None, task.sandbox.disk_mb, sized=False)
         try:
             furnish(folder, task, workdir, extra or {}, harvest)

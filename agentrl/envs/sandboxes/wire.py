@@ -21,8 +21,39 @@ BODY_CAP = 20 << 20
 SLACK_S = 15.0
 """How much longer than a command's own clock the host waits before it gives the box up."""
 
-Limit = Literal["memory", "pids", "disk"] | None
+Limit = Literal["memory", "pids", "disk", "inodes"] | None
 Answer = tuple[list[bytes], bytes]
+
+
+class Attached(asyncio.Protocol):
+    """A wire through a container's attach stream, which packs stdout and stderr into one.
+
+    `complaints` is the beginning of what came on stderr.
+    """
+
+    def __init__(self) -> None:
+        self.wire = Wire()
+        self.complaints = b""
+        self._buffer = bytearray()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.wire.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while len(self._buffer) >= 8:
+            size = 8 + int.from_bytes(self._buffer[4:8], "big")
+            if len(self._buffer) < size:
+                return
+            part = bytes(self._buffer[8:size])
+            if self._buffer[0] == 1:
+                self.wire.data_received(part)
+            else:
+                self.complaints = (self.complaints + part)[:8_192]
+            del self._buffer[:size]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.wire.connection_lost(exc)
 
 
 class Wire(asyncio.Protocol):
@@ -96,6 +127,11 @@ class Wire(asyncio.Protocol):
                 self._send(b"cancel", b"%d" % number)
             raise
 
+    def tell(self, op: bytes) -> None:
+        """Send what has no answer."""
+        if not self.gone and self._transport is not None:
+            self._send(op, b"0")
+
     def _send(self, *fields: bytes, body: bytes = b"") -> None:
         assert self._transport is not None
         header = b"\0".join(fields)
@@ -113,8 +149,12 @@ class Box:
     """A sandbox with a shell, whose insides are run by the supervisor at the other end of a wire.
 
     `news()` says which limits were hit since it was last asked: (killed for memory, the limit).
-    `finish()` ends every process and reads what is left.
+    `finish()` ends every process and reads what is left; with `clear` the box is `Clearing` too.
+    `snapshot` is there where the backend gives one. `digest` names what the box started from, where
+    it is not its opener's to say.
     """
+
+    snapshot: Callable[[], Awaitable[str]]
 
     def __init__(
         self,
@@ -122,12 +162,22 @@ class Box:
         news: Callable[[ExecResult], tuple[bool, Limit]],
         finish: Callable[[], Awaitable[Harvest]],
         locate: Callable[[str], str] = str,
+        clear: Callable[[], Awaitable[tuple[str, ...]]] | None = None,
+        digest: str = "",
     ) -> None:
+        self.digest = digest
         self._wire = wire
         self._news = news
         self._finish = finish
         self._locate = locate
-        self._turn = asyncio.Lock()
+        if clear is not None:
+            self.clear = clear
+        self.turn = asyncio.Lock()
+        """Whose turn it is to use the shell."""
+        self.has_shell = False
+        self.prelude = ""
+        """What the shell has to run before the agent's next command."""
+        self._restarted = False
 
     async def exec(
         self, argv: Sequence[str], timeout_s: float = 60.0, quiet_s: float | None = None
@@ -142,27 +192,47 @@ class Box:
     async def shell(
         self, command: str, timeout_s: float = 60.0, quiet_s: float | None = None
     ) -> ExecResult:
-        async with self._turn:
-            return await self._run(b"shell", [], _bytes(command), timeout_s, quiet_s)
+        async with self.turn:
+            await self.ready()
+            self.has_shell = True
+            result = await self._run(b"shell", [], _bytes(command), timeout_s, quiet_s)
+            before, self._restarted = self._restarted, False
+            return msgspec.structs.replace(result, restarted=True) if before else result
+
+    async def aside(self, command: str) -> ExecResult:
+        """A shell command of the harness's own, by whoever has the turn; what it finds out about
+        the shell, the next command of the agent tells."""
+        self.has_shell = True
+        result = await self._ask(b"shell", [], _bytes(command), SLACK_S, None)
+        self._restarted = self._restarted or result.restarted
+        return result
+
+    async def ready(self) -> None:
+        """Run the prelude, by whoever has the turn."""
+        if self.prelude:
+            await self.aside(self.prelude)
+            self.prelude = ""
 
     async def _run(
+        self, op: bytes, words: list[bytes], body: bytes, timeout_s: float, quiet_s: float | None
+    ) -> ExecResult:
+        result = await self._ask(op, words, body, timeout_s, quiet_s)
+        oom, limit = self._news(result)
+        return msgspec.structs.replace(result, oom=oom, limit=limit) if oom or limit else result
+
+    async def _ask(
         self, op: bytes, words: list[bytes], body: bytes, timeout_s: float, quiet_s: float | None
     ) -> ExecResult:
         quiet = b"" if quiet_s is None else b"%f" % quiet_s
         clocks = (b"%f" % timeout_s, quiet)
         answer = await self._wire.ask(op, *clocks, *words, body=body, wait_s=timeout_s + SLACK_S)
         if answer is None:
-            oom, limit = self._news(ExecResult(code=None, dead=True))
-            return ExecResult(code=None, dead=True, oom=oom, limit=limit)
+            return ExecResult(code=None, dead=True)
         try:
-            result = _result(*answer)
+            return _result(*answer)
         except (ValueError, IndexError):
             self._wire.close()
             return ExecResult(code=None, dead=True)
-        oom, limit = self._news(result)
-        if oom or limit:
-            return msgspec.structs.replace(result, oom=oom, limit=limit)
-        return result
 
     async def read(self, path: str) -> bytes:
         answer = await self._wire.ask(b"read", self._path(path), wait_s=SLACK_S)

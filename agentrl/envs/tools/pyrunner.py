@@ -1,7 +1,8 @@
 """Run folders of Python tests. `tests.py` makes it, with `pyasserts.py`, one script for the box.
 
     python pyrunner.py tests                          one line a failing test, then the counts
-    python pyrunner.py --report OUT.json hidden tests  a report, and its digest as the last line
+    python pyrunner.py --report OUT.json hidden tests  a report, and its digest as the last line;
+                                                      the first folder is read, then removed
 
 Each test file runs in a process of its own, forked from one that never imports the code under
 test, holds the report and is the only one connected to the caller. What counts is what that
@@ -17,13 +18,14 @@ import json
 import math
 import os
 import select
+import shutil
 import signal
 import sys
 import time
 import traceback
 import types
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from agentrl.envs.tools.pyasserts import Asserts, Notes, brief, equal
@@ -32,6 +34,8 @@ TEST_S = 5
 """Seconds one test may take; a file's import counts as one."""
 SILENCE_S = 7.0
 """Seconds without news after which a file's process is killed."""
+ORDER = "AGENTRL_TEST_ORDER"
+"""Set to `reversed`, each file's tests run from the last to the first."""
 SHOWN = 8
 DETAIL = 200
 
@@ -81,8 +85,8 @@ class File:
         self.notes = Notes()
         self.asserts: dict[int, str] = {}
 
-    def load(self, name: str, source: str) -> types.ModuleType:
-        """Execute the file with its asserts instrumented."""
+    def load(self, name: str, source: str, **more: Any) -> types.ModuleType:
+        """Execute the file with its asserts instrumented and `more` among its names."""
         tree = ast.parse(source, self.path)
         for node in ast.walk(tree):
             if isinstance(node, ast.Assert):
@@ -90,6 +94,7 @@ class File:
         code = compile(ast.fix_missing_locations(Asserts().visit(tree)), self.path, "exec")
         module = types.ModuleType(name)
         module.__dict__.update({"__file__": self.path, "@equal": equal, "@note": self.notes.note})
+        module.__dict__.update(more)
         sys.modules[name] = module
         exec(code, module.__dict__)
         return module
@@ -205,7 +210,7 @@ def canaries(file: File) -> bool:
     return seen == ["failed", "failed", "failed", "passed"]
 
 
-def child(path: str, label: str, pipe: int, key: str) -> None:
+def child(path: str, label: str, source: str, pipe: int, key: str) -> None:
     """Run one file and tell the parent; never returns."""
 
     def tell(kind: str, name: str = "", outcome: str = "", why: str = "") -> None:
@@ -217,8 +222,6 @@ def child(path: str, label: str, pipe: int, key: str) -> None:
 
     workdir = os.getcwd()
     file = File(path, workdir)
-    with open(path, encoding="utf-8") as stream:
-        source = stream.read()
     signal.signal(signal.SIGALRM, late)
     sys.argv = [path]
     own = os.path.dirname(os.path.abspath(__file__))
@@ -232,6 +235,8 @@ def child(path: str, label: str, pipe: int, key: str) -> None:
     def load() -> None:
         name = os.path.splitext(os.path.basename(path))[0]
         found.extend(tests_in(file.load(name, source), label))
+        if os.environ.get(ORDER) == "reversed":
+            found.reverse()
 
     outcome, why = file.attempt(load)
     if outcome != "passed":
@@ -253,7 +258,7 @@ def child(path: str, label: str, pipe: int, key: str) -> None:
 # --- the process that keeps the score -----------------------------------------------------------
 
 
-def run_file(path: str, label: str, report: dict[str, Any]) -> None:
+def run_file(path: str, label: str, source: str, report: dict[str, Any]) -> None:
     """Fork a process for one file and enter what it tells into the report."""
     key = _token(16).hex()
     inward, outward = os.pipe()
@@ -265,7 +270,7 @@ def run_file(path: str, label: str, report: dict[str, Any]) -> None:
             for stream in (0, 1, 2):
                 os.dup2(null, stream)
             os.close(inward)
-            child(path, label, outward, key)
+            child(path, label, source, outward, key)
         finally:
             os._exit(1)
     os.close(outward)
@@ -320,6 +325,19 @@ def enter(label: str, told: list[list[str]], report: dict[str, Any]) -> None:
     report["results"].update(results)
 
 
+def tests_below(folder: str) -> Iterator[tuple[str, str, str]]:
+    """Path, label and source of each test file, in order."""
+    top = os.path.abspath(folder)
+    for at, folders, names in sorted(os.walk(top)):
+        folders[:] = sorted(f for f in folders if f != "__pycache__")
+        for name in sorted(names):
+            if name.startswith("test_") and name.endswith(".py"):
+                path = os.path.join(at, name)
+                label = os.path.join(os.path.basename(top), os.path.relpath(path, top))
+                with open(path, encoding="utf-8") as stream:
+                    yield path, label, stream.read()
+
+
 def main(arguments: list[str]) -> int:
     """Run the folders given. 0 where at least one test ran and all passed."""
     out = arguments[1] if arguments[:1] == ["--report"] else ""
@@ -327,15 +345,13 @@ def main(arguments: list[str]) -> int:
     sys.dont_write_bytecode = True
     sys.argv = sys.argv[:1]
     ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE: no sibling may open our descriptors
-    for folder in arguments[2:] if out else arguments:
-        top = os.path.abspath(folder)
-        for at, folders, names in sorted(os.walk(top)):
-            folders[:] = sorted(f for f in folders if f != "__pycache__")
-            for name in sorted(names):
-                if name.startswith("test_") and name.endswith(".py"):
-                    path = os.path.join(at, name)
-                    label = os.path.join(os.path.basename(top), os.path.relpath(path, top))
-                    run_file(path, label, report)
+    files = [
+        file for folder in (arguments[2:] if out else arguments) for file in tests_below(folder)
+    ]
+    if out:  # read already, and of no more use to anyone but the code under test
+        shutil.rmtree(arguments[2])
+    for path, label, source in files:
+        run_file(path, label, source, report)
     if out:
         data = json.dumps(report).encode()
         with open(out, "wb") as stream:

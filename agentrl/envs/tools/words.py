@@ -15,6 +15,9 @@ TEXT = {"type": "string"}
 """The JSON schema of every argument here."""
 
 
+FULL = {"disk": "[the disk is full]", "inodes": "[the disk takes no more files]"}
+
+
 class Unusable(Exception):
     """The call's arguments cannot be used; the message is the observation."""
 
@@ -70,6 +73,8 @@ def ending(result: ExecResult, timeout_s: float) -> str:
         notes.append(f"[timed out after {timeout_s:g} s]")
     elif result.timed_out == "no_output":
         notes.append("[stopped: no output for too long]")
+    elif result.limit in ("disk", "inodes"):
+        notes.append(FULL[result.limit] + (f" [exit {result.code}]" if result.code else ""))
     elif result.oom or result.limit:
         notes.append(f"[killed: {result.limit or 'memory'} limit]")
     elif result.code is None:

@@ -1,13 +1,14 @@
 """The host's side of a box's files."""
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrl.envs.sandboxes import files
+from agentrl.envs.sandboxes import reaper
 from agentrl.envs.sandboxes.files import Folder, inside, sweep
 from agentrl.errors import TaskError
 
@@ -53,8 +54,8 @@ def test_later_files_replace_what_is_in_their_way() -> None:
 
 
 def test_a_harvest_stays_within_its_caps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "TOTAL_CAP", 10)
-    monkeypatch.setattr(files, "ENTRY_CAP", 4)
+    monkeypatch.setattr(reaper, "TOTAL_CAP", 10)
+    monkeypatch.setattr(reaper, "ENTRY_CAP", 4)
     folder = Folder(None, 1, sized=False)
     try:
         for name in "abcdef":
@@ -84,3 +85,40 @@ def test_only_folders_of_the_dead_are_swept() -> None:
     finally:
         alive.rmdir()
         other.rmdir()
+
+
+def test_a_harvest_of_deep_trees_in_many_layers_needs_few_descriptors() -> None:
+    layers = [Folder(None, 1, sized=False) for _ in range(40)]
+    deep = tuple("abcdefghijklmnopqrst")
+    try:
+        for number, folder in enumerate(layers):
+            folder.place(("w", *deep, f"f{number}"), b"%d" % number)
+            folder.place(("w", "same"), b"%d" % number)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (400, hard))
+        try:
+            harvest = layers[0].harvest(("w",), layers[1:])
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert harvest.files["same"] == (0o644, b"0")
+        assert len(harvest.files) == 1 + len(deep) + 40
+    finally:
+        for folder in layers:
+            folder.remove()
+
+
+def test_a_link_in_the_way_is_replaced_not_followed(tmp_path: Path) -> None:
+    folder = Folder(None, 1, sized=False)
+    try:
+        upper = folder.path / "upper"
+        (tmp_path / "kept").write_bytes(b"kept")
+        for name, target in {"folder": tmp_path, "file": tmp_path / "kept"}.items():
+            (upper / name).symlink_to(target)
+        folder.place(("folder", "new"), b"x")
+        folder.place(("file",), b"x")
+        assert (upper / "folder/new").read_bytes() == (upper / "file").read_bytes() == b"x"
+        assert not (upper / "file").is_symlink()
+        assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+        assert (tmp_path / "kept").read_bytes() == b"kept"
+    finally:
+        folder.remove()

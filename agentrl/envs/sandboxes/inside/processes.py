@@ -5,6 +5,7 @@ of `os` that is needed.
 """
 
 import posix as os
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     Victim = Callable[[int, int, bytes], bool]
 
-STOP, KILL, CHILD, PIPE, XFSZ = 19, 9, 17, 13, 25  # alike on x86, arm and risc-v
+CONT, STOP, KILL, CHILD, PIPE, XFSZ = 18, 19, 9, 17, 13, 25  # alike on x86, arm and risc-v
 MARK = b"AGENTRL_CALL"
 SET_DEATH_SIGNAL, SET_DUMPABLE, SET_SUBREAPER = 1, 4, 36
 
@@ -111,3 +112,41 @@ def signal_to(pid: int, number: int) -> None:
         os.kill(pid, number)
     except ProcessLookupError:
         return  # it has ended
+
+
+def hush(shell: int) -> bytes:
+    """Stop the shell (0: none), and name who else is there besides this process."""
+    if shell:
+        signal_to(shell, STOP)
+        for _ in range(1000):
+            try:
+                stat = slurp(f"/proc/{shell}/stat")
+            except OSError:
+                break  # it has ended
+            if stat[stat.rindex(b")") + 2 :][:1] in b"TtZX":
+                break
+            time.sleep(0.0002)
+    names = []
+    for pid in sorted(set(scan()) - {os.getpid(), shell}):
+        try:
+            names.append(slurp(f"/proc/{pid}/comm").strip())
+        except OSError:
+            continue  # it has ended
+    return b", ".join(names[:20])
+
+
+def wake(shell: int) -> None:
+    if shell:
+        signal_to(shell, CONT)
+
+
+def limit(names: str) -> None:
+    """Apply `nofile=1024,core=0`; a limit is lowered, never raised."""
+    import resource
+
+    for part in filter(None, names.split(",")):
+        name, _, value = part.partition("=")
+        which = getattr(resource, "RLIMIT_" + name.upper())
+        hard = resource.getrlimit(which)[1]
+        size = int(value) if hard < 0 else min(int(value), hard)
+        resource.setrlimit(which, (size, size))

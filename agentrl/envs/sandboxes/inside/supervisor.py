@@ -2,7 +2,8 @@
 
 One thread, one poll loop. Frames both ways are `header length, body length` (4 bytes each,
 big-endian), then a header of NUL-separated fields, then raw bytes. Requests:
-`exec|shell|read|write|cancel, id, ...`; answers: `id, ok|error, ...`. End of file ends the box.
+`exec|shell|read|write|cancel|hush|wake, id, ...`; answers, but for `cancel` and
+`wake`: `id, ok|error, ...`. End of file ends the box.
 """
 
 import errno
@@ -10,6 +11,7 @@ import posix as os
 import sys
 import time
 
+from . import files
 from .calls import READ, Call, Loop, Pipes
 from .processes import (
     CHILD,
@@ -19,9 +21,12 @@ from .processes import (
     SET_DUMPABLE,
     SET_SUBREAPER,
     XFSZ,
+    hush,
     kill,
+    limit,
     offer,
     prctl,
+    wake,
 )
 from .shell import Shell
 
@@ -31,7 +36,6 @@ if TYPE_CHECKING:
 
 signal = __import__("_signal")  # plain `signal` imports enum
 
-FILE_CAP = 16 * 1024 * 1024
 TAIL_GRACE = 0.1  # seconds to listen after the leader has ended while somebody holds its pipes
 KILL_EVERY = 0.01
 SHELL_GRACE = 0.3  # seconds a shell may take to come back once its children are killed
@@ -39,8 +43,8 @@ KILL_GRACE = 2.0
 
 
 class Supervisor:
-    def __init__(self, wire: int, workdir: bytes, commands: bytes) -> None:
-        self.wire = wire
+    def __init__(self, wire: int, answers: int, workdir: bytes, commands: bytes) -> None:
+        self.answers = answers
         self.workdir = workdir
         self.commands = commands
         self.inbox = bytearray()
@@ -49,6 +53,7 @@ class Supervisor:
         self.leaders: dict[int, bytes] = {}  # pid, and so session, -> mark
         self.shell: Shell | None = None
         self.shells = 0
+        self.held: list[tuple[list[bytes], bytes]] | None = None  # what came while all was hushed
         self.untold = False  # a shell was lost and no answer has said so yet
         self.null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self.loop = Loop()
@@ -86,14 +91,17 @@ class Supervisor:
             fields = bytes(self.inbox[8 : 8 + head]).split(b"\0")
             body = bytes(self.inbox[8 + head : size])
             del self.inbox[:size]
-            self.serve(fields, body)
+            if self.held is None or fields[0] == b"wake":
+                self.serve(fields, body)
+            else:
+                self.held.append((fields, body))
 
     def answer(self, *fields: "bytes | int", body: "bytes | bytearray" = b"") -> None:
         header = b"\0".join(b"%d" % f if isinstance(f, int) else f for f in fields)
         frame = len(header).to_bytes(4, "big") + len(body).to_bytes(4, "big") + header + body
         view = memoryview(frame)
         while view:
-            view = view[os.write(self.wire, view) :]
+            view = view[os.write(self.answers, view) :]
 
     def end(self) -> None:
         if os.getpid() != 1:  # the end of a first process ends its namespace anyway
@@ -108,14 +116,34 @@ class Supervisor:
             elif op == b"shell":
                 self.begin(number, rest, lambda call: self.type(call, body))
             elif op == b"read":
-                self.answer(number, b"ok", body=self.read(rest[0]))
+                self.answer(number, b"ok", body=files.read(self.path(rest[0])))
             elif op == b"write":
-                self.write(rest[0], body)
+                files.write(self.path(rest[0]), body)
                 self.answer(number, b"ok")
+            elif op == b"hush":
+                self.hush(number)
+            elif op == b"wake":
+                self.wake()
             elif op == b"cancel" and number in self.calls:
                 self.calls[number].deadline = self.calls[number].next = 0.0
         except OSError as error:
             self.answer(number, b"error", error.errno or errno.EIO)
+
+    def hush(self, number: bytes) -> None:
+        """Stand still, all of us, while the ground is changed; unless anybody else is here."""
+        shell = self.shell.pid if self.shell is not None else 0
+        others = hush(shell)
+        self.held = []
+        if others or self.calls:
+            self.wake()
+        self.answer(number, b"error" if others or self.calls else b"ok", body=others)
+
+    def wake(self) -> None:
+        held, self.held = self.held or [], None
+        os.chdir("/")  # off what was our working directory, which may be of the old ground
+        wake(self.shell.pid if self.shell is not None else 0)
+        for fields, body in held:
+            self.serve(fields, body)
 
     def begin(self, number: bytes, rest: "list[bytes]", start: "Callable[[Call], None]") -> None:
         call = Call(number, float(rest[0]), float(rest[1]) if rest[1] else None)
@@ -313,73 +341,14 @@ class Supervisor:
         told = (code, call.cause, int(call.restarted), micros)
         self.answer(call.number, b"ok", *told, *sizes, body=body)
 
-    # files; links are followed here, where they can only lead to the box's own
-
     def path(self, path: bytes) -> bytes:
         return path if path.startswith(b"/") else self.workdir + b"/" + path
 
-    def read(self, path: bytes) -> bytes:
-        fd = os.open(self.path(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            regular(fd)
-            data = bytearray()
-            while len(data) <= FILE_CAP:
-                chunk = os.read(fd, 1 << 20)
-                if not chunk:
-                    return bytes(data)
-                data += chunk
-            raise OSError(errno.EFBIG, "file too large")
-        finally:
-            os.close(fd)
-
-    def write(self, path: bytes, data: bytes) -> None:
-        path = self.path(path)
-        self.make_parents(path)
-        mode = 0o755 if data.startswith(b"#!") else 0o644
-        flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
-        fd = os.open(path, flags, mode)
-        try:
-            regular(fd)
-            os.ftruncate(fd, 0)
-            view = memoryview(data)
-            while view:
-                view = view[os.write(fd, view) :]
-        finally:
-            os.close(fd)
-
-    def make_parents(self, path: bytes) -> None:
-        parent = path.rpartition(b"/")[0]
-        try:
-            if parent:
-                os.stat(parent)
-        except FileNotFoundError:
-            self.make_parents(parent)
-            os.mkdir(parent, 0o755)
-
-
-def regular(fd: int) -> None:
-    kind = os.fstat(fd).st_mode & 0o170000
-    if kind == 0o040000:
-        raise IsADirectoryError(errno.EISDIR, "a directory")
-    if kind != 0o100000:
-        raise PermissionError(errno.EACCES, "not a regular file")
-
-
-def limit(names: str) -> None:
-    """Apply `nofile=1024,core=0`; a limit is lowered, never raised."""
-    import resource
-
-    for part in filter(None, names.split(",")):
-        name, _, value = part.partition("=")
-        which = getattr(resource, "RLIMIT_" + name.upper())
-        hard = resource.getrlimit(which)[1]
-        size = int(value) if hard < 0 else min(int(value), hard)
-        resource.setrlimit(which, (size, size))
-
 
 def main(workdir: str, commands: str, limits: str, warm: str) -> None:
-    """Serve the socket that is standard input until it closes."""
+    """Serve standard input until it closes: a socket, or a pipe whose answers go to stdout."""
     wire = os.dup(0)
+    answers = wire if os.fstat(0).st_mode & 0o170000 == 0o140000 else os.dup(1)
     null = os.open("/dev/null", os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
@@ -390,7 +359,7 @@ def main(workdir: str, commands: str, limits: str, warm: str) -> None:
     if os.getpid() != 1:
         prctl(SET_SUBREAPER, 1)
         prctl(SET_DEATH_SIGNAL, 9)
-    supervisor = Supervisor(wire, workdir.encode(), commands.encode())
+    supervisor = Supervisor(wire, answers, workdir.encode(), commands.encode())
     limit(limits)
     supervisor.answer(b"0", b"ok", b"%d.%d" % sys.version_info[:2])
     os.dup2(0, 2)

@@ -18,8 +18,9 @@ LOGS = Path("/logs/verifier")
 def run(*argv: str) -> str:
     """The last word printed; nothing that was started outlives this."""
     with tempfile.TemporaryFile() as out:
+        confined = os.environ.get("CONFINED", "").split()
         child = subprocess.Popen(
-            ["bash", "./backup.sh", *argv], stdin=subprocess.DEVNULL, stdout=out, stderr=out
+            [*confined, "bash", "./backup.sh", *argv], stdin=subprocess.DEVNULL, stdout=out, stderr=out
         )
         try:
             child.wait(5)

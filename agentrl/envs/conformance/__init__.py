@@ -1,0 +1,1 @@
+"""What every sandbox promises, as checks anyone can run on any backend, a stranger's included."""
