@@ -21,10 +21,8 @@ class Drill(NamedTuple):
     answer: tuple[str, ...]
 
 
-def drill(seed: int, split: str = "train") -> Drill:
-    """One drill of any kind; the same seed gives the same."""
-    if split != "train":
-        raise ValueError("drills are for training only")
+def drill(seed: int) -> Drill:
+    """One drill of any kind, of training values; the same seed gives the same."""
     v = Values(f"drill:{seed}", "train")
     kind: Callable[[Values], Drill] = v.pick((_echo, _listing, _filtered, _filtered, _lookup))
     return kind(v)

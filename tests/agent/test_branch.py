@@ -16,6 +16,7 @@ from agentrl.engine.policy import TokenPolicy
 from agentrl.engine.render import Renderer
 from agentrl.engine.scripted import ScriptedPolicy
 from agentrl.engine.tokens import Tokenizer
+from agentrl.envs.conformance.kit import on_host
 from agentrl.envs.sandboxes.bubblewrap import Bubblewrap
 from agentrl.envs.terminal import TerminalEnv
 from agentrl.memory.full import KeepAll
@@ -26,7 +27,7 @@ from agentrl.trajectory.records import Trajectory, Verdict, scored
 from agentrl.trajectory.segments import segments
 from agentrl.trajectory.store import EpisodeLog, RunStore
 from tests.agent.test_record import Listening
-from tests.contracts.boxes import folders, running
+from tests.contracts.boxes import folders
 from tests.directory_box import Opener
 
 TASK = Task(
@@ -225,7 +226,7 @@ def test_a_box_that_is_lost_at_a_fork_is_not_the_agents_fault(tmp_path: Path) ->
     def choose(so_far: Trajectory) -> int:
         if len(so_far.steps) != 1:
             return 0
-        for pid in running("/run/agentrl-cmd"):
+        for pid in on_host("/run/agentrl-cmd"):
             parent = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]
             if int(parent) == os.getpid():
                 os.kill(pid, signal.SIGKILL)

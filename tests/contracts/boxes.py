@@ -40,17 +40,3 @@ def play(
             return await act(box)
 
     return asyncio.run(episode())
-
-
-def running(word: str) -> list[int]:
-    """Host pids whose command line has `word` as an argument."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                arguments = (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if word.encode() in arguments:
-                found.append(int(entry.name))
-    return found

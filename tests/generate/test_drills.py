@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,8 +42,3 @@ def test_only_training_values_are_shown() -> None:
     }
     assert len(plain) > 1000
     assert {split_of(value) for value in plain} == {"train"}
-
-
-def test_there_are_no_drills_of_held_out_values() -> None:
-    with pytest.raises(ValueError, match="training only"):
-        drill(0, "held_out")

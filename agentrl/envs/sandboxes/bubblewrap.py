@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 
-from agentrl.envs.sandbox import Harvest
+from agentrl.envs.sandbox import Harvest, OpenSandbox
 from agentrl.envs.sandboxes import cgroup, files, rootfs, seccomp
 from agentrl.envs.sandboxes.cgroup import Group, Hierarchy, Pool
 from agentrl.envs.sandboxes.files import Folder, inside
@@ -121,7 +121,7 @@ class Bubblewrap:
     def probe(cls, binary: str | None = None) -> list[str]:
         """What keeps this machine from opening boxes and how to get it; empty when one worked."""
         with ThreadPoolExecutor(1) as thread:  # the caller may be inside an event loop
-            return thread.submit(lambda: asyncio.run(_try(cls(binary)))).result()
+            return thread.submit(lambda: asyncio.run(trial(cls(binary)))).result()
 
     @asynccontextmanager
     async def __call__(
@@ -258,7 +258,8 @@ def _real_root() -> bool:
     return False
 
 
-async def _try(opener: Bubblewrap) -> list[str]:
+async def trial(opener: OpenSandbox) -> list[str]:
+    """What is wrong with an opener, by opening a box and trying it; empty when it works."""
     try:
         async with opener(Task(id="probe", suite="probe", instruction="")) as box:
             fine = await box.exec(["true"], timeout_s=20)

@@ -17,14 +17,15 @@ from typing import Any, TypeVar
 
 from agentrl.envs.sandbox import ExecResult, Harvest
 from agentrl.envs.sandboxes import containers, files, launch, rootfs
-from agentrl.envs.sandboxes.bubblewrap import furnish
+from agentrl.envs.sandboxes.bubblewrap import furnish, trial
 from agentrl.envs.sandboxes.containers import Container, Plan
 from agentrl.envs.sandboxes.daemon import check_usable, connect
 from agentrl.envs.sandboxes.files import Folder, inside
 from agentrl.envs.sandboxes.images import Entry, Image, Images
+from agentrl.envs.sandboxes.life import FILE_SIZE_SIGNAL
 from agentrl.envs.sandboxes.rootfs import Base
 from agentrl.envs.sandboxes.wire import Attached, Box, Limit, Wire
-from agentrl.errors import AgentRLError, SandboxError, TaskError
+from agentrl.errors import SandboxError, TaskError
 from agentrl.task import SandboxSpec, Task
 
 T = TypeVar("T")
@@ -32,7 +33,6 @@ HOME = "/home/box"
 WRITABLE = ("/tests", "/logs/agent", "/logs/verifier", HOME, "/var/tmp")
 _COVERED = ("bin", "dev", "etc", "lib", "lib64", "proc", "run", "sbin", "sys", "tmp", "usr")
 _INSIDE = Path(__file__).parent / "inside"
-_FILE_SIZE_SIGNAL = 128 + 25
 _CALLS = 8  # to the daemon, at once; more only make it slower
 
 
@@ -126,7 +126,7 @@ class Docker:
     def probe(self) -> list[str]:
         """What keeps this machine from opening boxes and how to get it; empty when one worked."""
         with ThreadPoolExecutor(1) as thread:  # the caller may be inside an event loop
-            return thread.submit(lambda: asyncio.run(_try(self))).result()
+            return thread.submit(lambda: asyncio.run(trial(self))).result()
 
     def gc(self) -> list[str]:
         """Remove containers and folders whose harness is dead; their names. Raises NotReady."""
@@ -355,17 +355,4 @@ def _news(container: Container, result: ExecResult) -> tuple[bool, Limit]:
     if pids:
         return False, "pids"
     full = container.folder.full if result.code not in (0, None) else None
-    return False, full or ("disk" if result.code == _FILE_SIZE_SIGNAL else None)
-
-
-async def _try(opener: Docker) -> list[str]:
-    try:
-        async with opener(Task(id="probe", suite="probe", instruction="")) as box:
-            fine = await box.exec(["true"], timeout_s=20)
-            late = await box.exec(["sleep", "30"], timeout_s=0.2)
-            again = await box.exec(["true"], timeout_s=20)
-    except AgentRLError as error:
-        return [str(error)]
-    if fine.code != 0 or again.code != 0 or late.timed_out != "total":
-        return [f"a box opened but does not work: {fine}, {late}, {again}"]
-    return []
+    return False, full or ("disk" if result.code == FILE_SIZE_SIGNAL else None)

@@ -21,7 +21,7 @@ COMMANDS = "/run/agentrl-cmd"
 STATE_CAP = 1 << 20
 ROOM = 3_000
 """Bytes of layer names that bubblewrap, which knows only long ones, may put into one mount."""
-_FILE_SIZE_SIGNAL = 128 + 25
+FILE_SIZE_SIGNAL = 128 + 25
 
 SAVE = rf"""
 if [ -n "${{BASH_VERSION-}}" ]; then (
@@ -146,7 +146,7 @@ class Life:
             return False, "pids"
         if full is not None and (result.code != 0 or before is None):
             return False, full
-        return False, "disk" if result.code == _FILE_SIZE_SIGNAL else None
+        return False, "disk" if result.code == FILE_SIZE_SIGNAL else None
 
     async def snapshot(self) -> str:
         """Freeze the box's files; see `Bubblewrap`. Raises SandboxError."""
